@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
-from restow.runtime.company import Company, Crowd, HalfSent, most_connections
+from restow.runtime.connections import ConnectionCount, HalfSent, ListenerConnections, most_connections
 from restow.runtime.frames import LENGTH, BadFrame, Buffer, FrameCutter, NetworkError, SpareBuffers
 
 if TYPE_CHECKING:
@@ -126,21 +126,23 @@ class SystemNetwork:
         self._max_answer_bytes = max_answer_bytes
         self._spares = SpareBuffers()
         self._half_sent = HalfSent(max_half_sent_bytes)
-        self._crowd = Crowd(most_connections() if max_connections is None else max_connections)
+        self._total = ConnectionCount(most_connections() if max_connections is None else max_connections)
 
     async def listen(
         self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
     ) -> Listener:
-        company: Company[_FramedConnection] = Company(self._crowd)
+        connections: ListenerConnections[_FramedConnection] = ListenerConnections(self._total)
 
         def accept() -> _FramedConnection:
-            return self._connection(make_handler(), max_frame_bytes, company, self._half_sent)
+            return self._connection(make_handler(), max_frame_bytes, connections, self._half_sent)
 
         server = await asyncio.get_running_loop().create_server(accept, host, port, backlog=_BACKLOG)
-        return _SystemListener(server, company)
+        return _SystemListener(server, connections)
 
     async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> Connection:
-        connection = self._connection(handler, self._max_answer_bytes, Company(Crowd(1)))
+        connection = self._connection(
+            handler, self._max_answer_bytes, ListenerConnections(ConnectionCount(1))
+        )
         async with asyncio.timeout(timeout_s):
             await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
         return connection
@@ -149,12 +151,12 @@ class SystemNetwork:
         self,
         handler: FrameHandler,
         max_frame_bytes: int,
-        company: Company[_FramedConnection],
+        connections: ListenerConnections[_FramedConnection],
         half_sent: HalfSent | None = None,
     ) -> _FramedConnection:
         return _FramedConnection(
             handler,
-            company,
+            connections,
             FrameCutter(max_frame_bytes, self._spares),
             half_sent or HalfSent(max_frame_bytes),
             high_water_bytes=self._high_water_bytes,
@@ -163,19 +165,19 @@ class SystemNetwork:
 
 
 class _SystemListener:
-    def __init__(self, server: asyncio.Server, company: Company[_FramedConnection]) -> None:
+    def __init__(self, server: asyncio.Server, connections: ListenerConnections[_FramedConnection]) -> None:
         self._server = server
-        self._company = company
+        self._connections = connections
         self.host, self.port = server.sockets[0].getsockname()[:2]
 
     async def close(self) -> None:
         """Close the listener. Peers that do not read their responses within a second lose them."""
-        self._company.is_over = True
+        self._connections.is_closed = True
         self._accept_no_more()
         await _turn()
         self._server.close()
         await _turn()
-        members = tuple(self._company.members)
+        members = tuple(self._connections.open)
         for connection in members:
             connection.close()
         gone = [connection.gone for connection in members]
@@ -207,7 +209,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
     def __init__(
         self,
         handler: FrameHandler,
-        company: Company[_FramedConnection],
+        connections: ListenerConnections[_FramedConnection],
         cutter: FrameCutter,
         half_sent: HalfSent,
         *,
@@ -215,7 +217,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
         max_unsent_bytes: int,
     ) -> None:
         self._handler = handler
-        self._company = company
+        self._connections = connections
         self._high_water_bytes = high_water_bytes
         self._max_unsent_bytes = max_unsent_bytes
         self._loop = asyncio.get_running_loop()
@@ -308,12 +310,12 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=self._high_water_bytes)
         self.peer = "{}:{}".format(*(transport.get_extra_info("peername") or ("?", "?"))[:2])
-        self._admitted = self._company.admit(self)
+        self._admitted = self._connections.admit(self)
         if not self._admitted:
             self.abort(None)
             return
         self._handler.opened(self)
-        if self._company.is_over:
+        if self._connections.is_closed:
             self.abort(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -322,7 +324,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self._note_half_sent()
         if not self._admitted:
             return
-        self._company.dismiss(self)
+        self._connections.dismiss(self)
         self._write_outbox()
         self.resume_writing()
         if not self.gone.done():

@@ -68,7 +68,7 @@ def test_broker_registration_equals_that_of_kafka(tmp_path: Path) -> None:
             host, _, port = cluster.brokers[1].address.rpartition(":")
             assert found.endpoints == (AdvertisedEndpoint("PLAINTEXT", host, int(port)),)
             assert found.rack == "b"
-            assert services.orders.broker_epoch == node.stat.czxid
+            assert services.controller_requests.broker_epoch == node.stat.czxid
 
     run(scenario())
 

@@ -78,7 +78,7 @@ def test_placement_leaves_out_broker_with_only_cordoned_log_dirs(tmp_path: Path,
         async with EmbeddedCluster(brokers=3, data=tmp_path, fsync=False, log_dirs=2) as cluster:
             client = await Client.connect(port_of(cluster, 1))
             services = cluster.brokers[1].services
-            epoch = services.orders.broker_epoch
+            epoch = services.controller_requests.broker_epoch
             value = how if how == "*" else ",".join(dirs_of(cluster, 1))
             assert await cordon(client, "1", value) == ErrorCode.NONE
             path = BrokerRegistration.path(1)

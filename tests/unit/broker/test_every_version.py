@@ -205,7 +205,7 @@ def test_request_of_earlier_controller_epoch_is_refused(tmp_path: Path, key: int
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
             client = await Client.connect(int(cluster.brokers[0].address.rpartition(":")[2]))
             for version in served_versions()[key]:
-                epoch = cluster.brokers[0].services.orders.broker_epoch
+                epoch = cluster.brokers[0].services.controller_requests.broker_epoch
                 earlier = REQUESTS[key](controller_id=9, controller_epoch=0, broker_epoch=epoch)
                 client.ask(key, version, 1, earlier)
                 assert (await client.answer(key, version)).error_code == ErrorCode.STALE_CONTROLLER_EPOCH

@@ -152,7 +152,7 @@ def test_connection_that_does_not_read_is_closed_and_its_memory_released(
                 b"".join(encode_request(HEARTBEAT, 3, number, "deaf", heartbeat())) for number in range(60)
             ]
             deaf.sendall(b"".join(struct.pack(">i", len(frame)) + frame for frame in frames))
-            members = listener._company.members  # type: ignore[attr-defined]
+            members = listener._connections.open  # type: ignore[attr-defined]
             while not members:
                 await asyncio.sleep(0.01)
             (connection,) = members

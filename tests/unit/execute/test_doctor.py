@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigResource
-from restow.execute.repair.doctor import Ill, diagnose, examine, fix
+from restow.execute.repair.doctor import FindingKind, diagnose, examine, fix
 from restow.execute.run.control import ControlRequest
 from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
 from restow.model import Copy, LiveBroker, Partition, ReplicaAssignment, Snapshot, Topic, TopicPartition
@@ -42,34 +42,34 @@ def test_doctor_finds_nothing_on_a_healthy_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ill", "changes"),
+    ("kind", "changes"),
     [
-        (Ill.UNDER_REPLICATED, {"isr": (0,)}),
-        (Ill.OFFLINE, {"leader": None, "isr": ()}),
-        (Ill.LEADER, {"leader": 1}),
-        (Ill.MOVE, {"replicas": (0, 1, 2), "adding": (2,)}),
-        (Ill.LEFTOVER, {"replicas": (0, 1, 2), "isr": (0, 1, 2), "adding": (2,)}),
-        (Ill.STRAY, {"copies": (Copy(broker=2, log_dir="/d", size_bytes=5),)}),
-        (Ill.FUTURE, {"copies": (Copy(broker=1, log_dir="/e", size_bytes=5, future=True),)}),
+        (FindingKind.UNDER_REPLICATED, {"isr": (0,)}),
+        (FindingKind.OFFLINE, {"leader": None, "isr": ()}),
+        (FindingKind.LEADER, {"leader": 1}),
+        (FindingKind.MOVE, {"replicas": (0, 1, 2), "adding": (2,)}),
+        (FindingKind.LEFTOVER, {"replicas": (0, 1, 2), "isr": (0, 1, 2), "adding": (2,)}),
+        (FindingKind.STRAY, {"copies": (Copy(broker=2, log_dir="/d", size_bytes=5),)}),
+        (FindingKind.FUTURE, {"copies": (Copy(broker=1, log_dir="/e", size_bytes=5, future=True),)}),
     ],
-    ids=lambda value: value.name if isinstance(value, Ill) else "",
+    ids=lambda value: value.name if isinstance(value, FindingKind) else "",
 )
-def test_doctor_finds_each_ill(ill: Ill, changes: dict[str, object]) -> None:
-    assert [each.ill for each in examine(snapshot(partition(**changes)), ())] == [ill]
+def test_doctor_finds_each_kind(kind: FindingKind, changes: dict[str, object]) -> None:
+    assert [each.kind for each in examine(snapshot(partition(**changes)), ())] == [kind]
 
 
 def test_doctor_finds_replicas_that_share_a_rack_needlessly() -> None:
-    assert [each.ill for each in examine(snapshot(partition(), racks="aab"), ())] == [Ill.RACKS]
+    assert [each.kind for each in examine(snapshot(partition(), racks="aab"), ())] == [FindingKind.RACKS]
     assert examine(snapshot(partition(), racks="aaa"), ()) == ()
 
 
 def test_doctor_reports_a_foreign_throttle_and_does_not_fix_it() -> None:
     (found,) = examine(snapshot(partition(), configs={LEADER_REPLICAS: "0:0"}), ())
-    assert found.ill is Ill.THROTTLE
+    assert found.kind is FindingKind.THROTTLE
     assert not found.can_be_fixed
     moving = partition(replicas=(0, 1, 2), adding=(2,))
-    ills = [each.ill for each in examine(snapshot(moving, configs={LEADER_REPLICAS: "0:0"}), ())]
-    assert ills == [Ill.MOVE]
+    kinds = [each.kind for each in examine(snapshot(moving, configs={LEADER_REPLICAS: "0:0"}), ())]
+    assert kinds == [FindingKind.MOVE]
 
 
 def test_fix_rolls_back_our_run_and_nothing_of_others(stage: Stage) -> None:
@@ -84,17 +84,17 @@ def test_fix_rolls_back_our_run_and_nothing_of_others(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, AWAY), THROTTLED)
     found = asyncio.run(diagnose(stage.world))
-    assert {each.ill for each in found} >= {Ill.OPEN_RUN, Ill.MOVE}
+    assert {each.kind for each in found} >= {FindingKind.OPEN_RUN, FindingKind.MOVE}
     left = asyncio.run(fix(stage.world, stage.watcher))
     assert stage.admin.set_ == theirs
     assert stage.admin.assignments[other].is_moving
-    assert Ill.OPEN_RUN not in {each.ill for each in left}
+    assert FindingKind.OPEN_RUN not in {each.kind for each in left}
     assert not any(each.can_be_fixed for each in left)
     assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
 
 
 def test_fix_elects_preferred_leaders(stage: Stage) -> None:
     stage.admin.leaders[TopicPartition("t", 0)] = 2
-    assert [each.ill for each in asyncio.run(diagnose(stage.world))] == [Ill.LEADER]
+    assert [each.kind for each in asyncio.run(diagnose(stage.world))] == [FindingKind.LEADER]
     assert asyncio.run(fix(stage.world, stage.watcher)) == ()
     assert stage.admin.leaders[TopicPartition("t", 0)] == 1

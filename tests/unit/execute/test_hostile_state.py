@@ -16,7 +16,7 @@ import pytest
 
 from restow.execute.journal.journal import FILE_NAME, DamagedJournal, Journal, UnwritableJournal
 from restow.execute.progress.outcome import Ending
-from restow.execute.repair.doctor import Ill, diagnose, fix
+from restow.execute.repair.doctor import FindingKind, diagnose, fix
 from restow.execute.run.control import BadControl, Control, ControlRequest
 from restow.execute.run.lock import BadStateFolder, holder_of
 from restow.execute.run.start import NotNow, cancel
@@ -197,7 +197,7 @@ def test_run_is_refused_when_a_journal_has_invalid_entries(
     for attempt in (stage.resume, stage.undo, lambda: asyncio.run(cancel(stage.world, stage.watcher))):
         with pytest.raises(DamagedJournal):
             attempt()
-    assert asyncio.run(diagnose(stage.world))[0].ill is Ill.JOURNAL
+    assert asyncio.run(diagnose(stage.world))[0].kind is FindingKind.JOURNAL
     asyncio.run(fix(stage.world, stage.watcher))
     assert stage.admin.set_ == set_
 

@@ -13,7 +13,7 @@ import pytest
 from restow.client import BrokerError
 from restow.execute.journal.journal import FILE_NAME
 from restow.execute.progress.outcome import Ending
-from restow.execute.repair.doctor import Ill, diagnose, fix
+from restow.execute.repair.doctor import FindingKind, diagnose, fix
 from restow.execute.repair.undo import CannotUndo
 from restow.execute.run.control import ControlRequest
 from restow.execute.run.options import RunOptions
@@ -101,14 +101,16 @@ def test_damaged_journal_blocks_new_runs_and_the_doctor_reports_it(stage: Stage)
     with pytest.raises(NotNow, match=r"is in the way: .*line 2: this is not .* `restow doctor`"):
         stage.execute(plan_for(stage, []))
     found = asyncio.run(diagnose(stage.world))
-    assert found[0].ill is Ill.JOURNAL
+    assert found[0].kind is FindingKind.JOURNAL
     assert "move the folder away" in found[0].remedy
-    assert {each.ill for each in found[1:]} >= {Ill.MOVE}, "its moves are nobody's now"
+    assert {each.kind for each in found[1:]} >= {FindingKind.MOVE}, "its moves are nobody's now"
     assert not any(each.run for each in found)
     left = asyncio.run(fix(stage.world, stage.watcher))
-    assert left[0].ill is Ill.JOURNAL
+    assert left[0].kind is FindingKind.JOURNAL
     asyncio.run(stage.clock.sleep(100))
-    assert Ill.THROTTLE in {each.ill for each in asyncio.run(diagnose(stage.world))}, "told, not removed"
+    assert FindingKind.THROTTLE in {each.kind for each in asyncio.run(diagnose(stage.world))}, (
+        "told, not removed"
+    )
 
 
 def test_journal_of_another_cluster_blocks_new_runs(stage: Stage) -> None:
@@ -121,7 +123,7 @@ def test_journal_of_another_cluster_blocks_new_runs(stage: Stage) -> None:
     with pytest.raises(NotNow, match="is for the cluster 'fake', and this one is 'moved-in'"):
         asyncio.run(resume(stage.world, RunOptions(), stage.watcher))
     (found, *_) = asyncio.run(fix(stage.world, stage.watcher))
-    assert found.ill is Ill.JOURNAL
+    assert found.kind is FindingKind.JOURNAL
     assert found.what == str(elsewhere / folder.name)
 
 

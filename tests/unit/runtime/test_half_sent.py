@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from restow.runtime.company import HalfSent, TooMuchHalfSent
+from restow.runtime.connections import HalfSent, TooMuchHalfSent
 from tests.unit.runtime.doors import Door
 
 KILOBYTE = 1024

@@ -65,7 +65,7 @@ def _draw(console: Console, found: tuple[Finding, ...], *, fixed: bool) -> None:
         console.print("all is in order")
         return
     for each in found:
-        console.print(f"{each.ill.value}: {clean(each.what)}", style="bold")
+        console.print(f"{each.kind.value}: {clean(each.what)}", style="bold")
         console.print(f"  {clean(each.evidence)}")
         how = "--fix would" if each.can_be_fixed and not fixed else "remedy"
         console.print(f"  {how}: {clean(each.remedy)}", style="dim")

@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from restow.cluster.broker.controller_requests import ControllerRequests
 from restow.cluster.broker.cordons import CORDONED_LOG_DIRS, check_cordoned, cordoned_dirs
 from restow.cluster.broker.creation import TopicCreation
 from restow.cluster.broker.log_keeper import keep_logs
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, MetadataCache
 from restow.cluster.broker.offsets_journal import ReplicatedJournal
-from restow.cluster.broker.orders import Orders
 from restow.cluster.broker.producer_ids import ProducerIds
 from restow.cluster.broker.registration import prepare_store, register
 from restow.cluster.broker.services import Services
@@ -78,7 +78,7 @@ class Life:
         """Whether the store session was lost."""
         self._on_ruined = on_ruined
         self._tasks = Tasks()
-        self._orders = Orders(store)
+        self._controller_requests = ControllerRequests(store)
         where = partial(locate, store)
         name = f"broker-{options.broker_id}"
         self._control = Peers(world.network, world.clock, where, client_id=f"{name}-control")
@@ -107,7 +107,7 @@ class Life:
         self._listens = True
         self.port = self._listener.port
         self._registered = self._registration()
-        self._orders.broker_epoch = await register(
+        self._controller_requests.broker_epoch = await register(
             self._store,
             self._options.broker_id,
             self._registered,
@@ -182,7 +182,7 @@ class Life:
             options.broker_id,
             logs,
             clock,
-            StoreIsrWriter(store, clock, self._tasks, lambda: self._orders.controller_epoch),
+            StoreIsrWriter(store, clock, self._tasks, lambda: self._controller_requests.controller_epoch),
             lambda leader: WireLeader(self._fetch, leader),
             min_insync_replicas=configs.min_insync_replicas,
             config=configs.replication(),
@@ -223,7 +223,7 @@ class Life:
             creation=TopicCreation(
                 store, metadata, self._tasks, chance, lambda: creation_defaults(configs), _checked, clock
             ),
-            orders=self._orders,
+            controller_requests=self._controller_requests,
             producer_ids=ProducerIds(options.broker_id, store),
             tasks=self._tasks,
         )
@@ -307,7 +307,7 @@ class Life:
     async def _ask_to_leave(self) -> int:
         """Return how many partitions the broker still leads. Raises OSError."""
         request = ControlledShutdownRequest(
-            broker_id=self._options.broker_id, broker_epoch=self._orders.broker_epoch
+            broker_id=self._options.broker_id, broker_epoch=self._controller_requests.broker_epoch
         )
         controller_id = self.services.metadata.controller_id
         answer = await WireChannel(self._control).call(controller_id, request)

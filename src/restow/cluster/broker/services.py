@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from restow.cluster.net.backlog import Backlog
 
 if TYPE_CHECKING:
+    from restow.cluster.broker.controller_requests import ControllerRequests
     from restow.cluster.broker.creation import TopicCreation
     from restow.cluster.broker.metadata import MetadataCache
-    from restow.cluster.broker.orders import Orders
     from restow.cluster.broker.producer_ids import ProducerIds
     from restow.cluster.config.configs import BrokerConfigs
     from restow.cluster.config.store import ConfigStore
@@ -42,7 +42,7 @@ class Services:
     groups: GroupCoordinator
     controller: Controller
     creation: TopicCreation
-    orders: Orders
+    controller_requests: ControllerRequests
     producer_ids: ProducerIds
     tasks: Tasks
 

@@ -49,7 +49,7 @@ async def stop_strays(broker: Services) -> None:
     Controller requests wait meanwhile. A new replica is in the topic's znode before any broker is asked to
     create it.
     """
-    async with broker.orders.turn:
+    async with broker.controller_requests.turn:
         try:
             strays = await _find_strays(broker.store, broker.logs, broker.broker_id)
         except StoreError as error:
@@ -57,7 +57,9 @@ async def stop_strays(broker: Services) -> None:
             return
         if strays:
             log.warning("no longer assigned to broker %d, and removed: %s", broker.broker_id, strays)
-            broker.replicas.stop_replicas(_order_to_delete(strays, broker.orders.controller_epoch))
+            broker.replicas.stop_replicas(
+                _order_to_delete(strays, broker.controller_requests.controller_epoch)
+            )
 
 
 def _order_to_delete(partitions: Iterable[TopicPartition], controller_epoch: int) -> Message:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @handles(4, range(5, 8))
 async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
-    async with broker.orders.turn:
-        refusal = await broker.orders.refusal_of(request.body)
+    async with broker.controller_requests.turn:
+        refusal = await broker.controller_requests.refusal_of(request.body)
         if refusal:
             return LeaderAndIsrResponse(error_code=refusal, topics=[])
         await broker.config_store.learn(topic.topic_name for topic in request.body.topic_states)

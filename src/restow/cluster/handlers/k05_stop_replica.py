@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @handles(5, range(3, 5))
 async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
-    async with broker.orders.turn:
-        refusal = await broker.orders.refusal_of(request.body)
+    async with broker.controller_requests.turn:
+        refusal = await broker.controller_requests.refusal_of(request.body)
         if refusal:
             return StopReplicaResponse(error_code=refusal, partition_errors=[])
         return broker.replicas.stop_replicas(request.body)

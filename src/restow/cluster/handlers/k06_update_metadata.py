@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @handles(6, range(7, 9))
 async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
-    async with broker.orders.turn:
-        known_epoch = broker.orders.controller_epoch
-        refusal = await broker.orders.refusal_of(request.body)
-        if known_epoch < broker.orders.controller_epoch:
+    async with broker.controller_requests.turn:
+        known_epoch = broker.controller_requests.controller_epoch
+        refusal = await broker.controller_requests.refusal_of(request.body)
+        if known_epoch < broker.controller_requests.controller_epoch:
             broker.tasks.start(stop_strays(broker), "removal of stray replicas")
         if not refusal:
             gone = broker.metadata.apply(request.body)

@@ -32,7 +32,7 @@ _Partition = _Topic.AlterReplicaLogDirPartitionResult
 async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
     answers: dict[TopicPartition, ErrorCode] = {}
-    async with broker.orders.turn:
+    async with broker.controller_requests.turn:
         for directory in request.body.dirs:
             for topic in directory.topics:
                 for number in topic.partitions:

@@ -141,7 +141,7 @@ class ReplicaManager:
     # Requests of the controller
 
     def apply_leader_and_isr(self, request: Message) -> Message:
-        """Lead and follow as the request says. `broker/orders.py` has checked the controller epoch."""
+        """Lead and follow as the request says. `ControllerRequests` has checked the controller epoch."""
         led: list[HostedPartition] = []
         resigned: list[TopicPartition] = []
         follow: list[HostedPartition] = []

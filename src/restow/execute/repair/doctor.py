@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from restow.model import Snapshot, TopicPartition
 
 
-class Ill(Enum):
+class FindingKind(Enum):
     """The kinds of findings."""
 
     JOURNAL = "journal that cannot be relied on"
@@ -47,7 +47,7 @@ class Ill(Enum):
 class Finding:
     """One problem. `remedy` says what `restow doctor --fix` would do, or what the owner could do."""
 
-    ill: Ill
+    kind: FindingKind
     what: str
     evidence: str
     remedy: str
@@ -57,11 +57,11 @@ class Finding:
 
     @property
     def can_be_fixed(self) -> bool:
-        return self.run is not None or self.ill is Ill.LEADER
+        return self.run is not None or self.kind is FindingKind.LEADER
 
     def document(self) -> dict[str, object]:
         return {
-            "ill": self.ill.value,
+            "ill": self.kind.value,
             "what": self.what,
             "evidence": self.evidence,
             "remedy": self.remedy,
@@ -88,7 +88,7 @@ def journals(wrong: Mapping[str, str], runs: Runs) -> Iterator[Finding]:
     """Report journals that are damaged or belong to another cluster; `wrong` is keyed by run name."""
     for name, why in wrong.items():
         yield Finding(
-            ill=Ill.JOURNAL,
+            kind=FindingKind.JOURNAL,
             what=runs.path(name),
             evidence=why,
             remedy="no run begins while it is there. What it may have left is shown as somebody else's; when "
@@ -121,7 +121,7 @@ def _open_runs(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
         moving = [n for n in ledger.in_progress if (p := snapshot.partition(n)) is not None and p.moving]
         said = "was killed" if ledger.outcome is None else f"ended: {ledger.outcome}"
         yield Finding(
-            ill=Ill.OPEN_RUN,
+            kind=FindingKind.OPEN_RUN,
             what=f"run {run.name}",
             evidence=f"it {said}; {len(moving)} moves under way, {len(ledger.ours)} throttle settings on",
             remedy="take back what is under way and bring the settings back; or `restow resume` to go on",
@@ -138,7 +138,7 @@ def _throttles(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
         if setting in ours or needed:
             continue
         yield Finding(
-            ill=Ill.THROTTLE,
+            kind=FindingKind.THROTTLE,
             what=f"{setting.key} of {setting.of} {setting.name}",
             evidence=f"it is {value!r}, nothing moves there, and no journal of ours knows it",
             remedy="somebody else set it, so it stays. To remove it: kafka-configs --alter "
@@ -165,7 +165,7 @@ def _moves(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
             continue
         arrived = set(partition.adding) <= set(partition.isr)
         yield Finding(
-            ill=Ill.LEFTOVER if arrived else Ill.MOVE,
+            kind=FindingKind.LEFTOVER if arrived else FindingKind.MOVE,
             what=str(name),
             evidence=f"replicas {list(partition.replicas)}, adding {list(partition.adding)}, removing "
             f"{list(partition.removing)}" + (", and all that are added are in sync" if arrived else ""),
@@ -180,7 +180,7 @@ def _replicas(snapshot: Snapshot) -> Iterator[Finding]:
         for copy in partition.copies:
             if copy.future:
                 yield Finding(
-                    ill=Ill.FUTURE,
+                    kind=FindingKind.FUTURE,
                     what=f"{name} on broker {copy.broker}",
                     evidence=f"{copy.size_bytes:,} bytes in {copy.log_dir}, {copy.lag_messages:,} behind",
                     remedy="if nobody is moving it: ask for the directory it lies in, which ends it",
@@ -188,7 +188,7 @@ def _replicas(snapshot: Snapshot) -> Iterator[Finding]:
                 )
             elif copy.broker not in partition.replicas:
                 yield Finding(
-                    ill=Ill.STRAY,
+                    kind=FindingKind.STRAY,
                     what=f"{name} on broker {copy.broker}",
                     evidence=f"{copy.size_bytes:,} bytes in {copy.log_dir}, but its replicas are "
                     f"{list(partition.replicas)}",
@@ -203,7 +203,7 @@ def _states(snapshot: Snapshot) -> Iterator[Finding]:
         dead = [broker for broker in missing if broker not in snapshot.broker]
         if partition.leader is None:
             yield Finding(
-                ill=Ill.OFFLINE,
+                kind=FindingKind.OFFLINE,
                 what=str(name),
                 evidence=f"no leader; replicas {list(partition.replicas)}, of which {dead} are not there",
                 remedy="bring one of its in-sync replicas back",
@@ -211,7 +211,7 @@ def _states(snapshot: Snapshot) -> Iterator[Finding]:
             )
         elif missing and not partition.moving:
             yield Finding(
-                ill=Ill.UNDER_REPLICATED,
+                kind=FindingKind.UNDER_REPLICATED,
                 what=str(name),
                 evidence=f"{missing} of {list(partition.replicas)} are not in sync"
                 + (f"; {dead} are not there" if dead else ""),
@@ -223,7 +223,7 @@ def _states(snapshot: Snapshot) -> Iterator[Finding]:
             )
         elif may_be_elected(partition):
             yield Finding(
-                ill=Ill.LEADER,
+                kind=FindingKind.LEADER,
                 what=str(name),
                 evidence=f"broker {partition.leader} leads it, and not {partition.replicas[0]}",
                 remedy=f"elect broker {partition.replicas[0]}",
@@ -240,7 +240,7 @@ def _racks(snapshot: Snapshot) -> Iterator[Finding]:
             continue
         if len(set(known)) < min(len(known), there):
             yield Finding(
-                ill=Ill.RACKS,
+                kind=FindingKind.RACKS,
                 what=str(name),
                 evidence=f"{len(known)} replicas, {there} racks, and all in {', '.join(sorted(set(known)))}",
                 remedy="spread it over the racks: restow plan fix-racks",
@@ -278,7 +278,7 @@ async def _look(world: RunContext, runs: Runs, active: str | None = None) -> tup
 async def _elect(world: RunContext, name: str, watcher: RunListener) -> None:
     runs = await world.runs()
     snapshot = await capture(world.admin, world.clock)
-    out_of_place = {each.partition for each in examine(snapshot, ()) if each.ill is Ill.LEADER}
+    out_of_place = {each.partition for each in examine(snapshot, ()) if each.kind is FindingKind.LEADER}
     wanted = {which: each.replicas for which, each in snapshot.all_partitions() if which in out_of_place}
     if not wanted:
         return

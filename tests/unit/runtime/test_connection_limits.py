@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from restow.runtime.company import most_connections
+from restow.runtime.connections import most_connections
 from restow.runtime.network import SystemNetwork
 from tests.unit.runtime.doors import HOST, MAX_FRAME, Recorder
 

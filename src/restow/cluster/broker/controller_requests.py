@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NOBODY = -1
 
 
-class Orders:
+class ControllerRequests:
     """Remembers the latest controller. A handler holds `turn` while it carries out a request."""
 
     def __init__(self, store: Store) -> None:

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from restow.runtime.frames import NetworkError
 
-Member = TypeVar("Member")
+Connection = TypeVar("Connection")
 
 _KEPT_DESCRIPTORS = 640
 
@@ -20,7 +20,7 @@ def most_connections() -> int:
     return max(limit - _KEPT_DESCRIPTORS, limit // 2)
 
 
-class Crowd:
+class ConnectionCount:
     """Number of connections over all listeners, and its limit."""
 
     def __init__(self, most: int) -> None:
@@ -67,22 +67,22 @@ class HalfSent:
             )
 
 
-class Company(Generic[Member]):
+class ListenerConnections(Generic[Connection]):
     """The connections of one listener, and whether it is closed."""
 
-    def __init__(self, crowd: Crowd) -> None:
-        self.members: set[Member] = set()
-        self.is_over = False
-        self._crowd = crowd
+    def __init__(self, total: ConnectionCount) -> None:
+        self.open: set[Connection] = set()
+        self.is_closed = False
+        self._total = total
 
-    def admit(self, connection: Member) -> bool:
+    def admit(self, connection: Connection) -> bool:
         """Add a connection. Return whether there was room."""
-        if self._crowd.count >= self._crowd.most:
+        if self._total.count >= self._total.most:
             return False
-        self._crowd.count += 1
-        self.members.add(connection)
+        self._total.count += 1
+        self.open.add(connection)
         return True
 
-    def dismiss(self, connection: Member) -> None:
-        self._crowd.count -= 1
-        self.members.discard(connection)
+    def dismiss(self, connection: Connection) -> None:
+        self._total.count -= 1
+        self.open.discard(connection)

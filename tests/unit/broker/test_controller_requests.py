@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from restow.cluster.broker.orders import Orders
+from restow.cluster.broker.controller_requests import ControllerRequests
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.handlers import HangUp
 from restow.cluster.store import ensure_paths
@@ -46,20 +46,20 @@ async def elected(store: Store, controller_id: int, epoch: int) -> None:
     await store.set(ControllerEpoch.PATH, ControllerEpoch(epoch).encode())
 
 
-async def with_controller(controller_id: int = 1, epoch: int = 5) -> tuple[Orders, Store]:
+async def with_controller(controller_id: int = 1, epoch: int = 5) -> tuple[ControllerRequests, Store]:
     store = cast("Store", EmbeddedStore().session())
     await ensure_paths(store, ["/brokers"])
     await elected(store, controller_id, epoch)
-    orders = Orders(store)
-    orders.broker_epoch = OURS
-    return orders, store
+    requests = ControllerRequests(store)
+    requests.broker_epoch = OURS
+    return requests, store
 
 
 def test_request_is_accepted_if_it_agrees_with_the_store() -> None:
     async def scenario() -> None:
-        orders, _ = await with_controller()
-        assert await orders.refusal_of(order(5)) == ErrorCode.NONE
-        assert orders.controller_epoch == 5
+        requests, _ = await with_controller()
+        assert await requests.refusal_of(order(5)) == ErrorCode.NONE
+        assert requests.controller_epoch == 5
 
     run(scenario())
 
@@ -68,38 +68,38 @@ def test_request_of_controller_epoch_unknown_to_the_store_is_not_answered() -> N
     """A controller whose election this broker cannot see yet retries, and is then accepted."""
 
     async def scenario() -> None:
-        orders, store = await with_controller()
-        assert await orders.refusal_of(order(5)) == ErrorCode.NONE
+        requests, store = await with_controller()
+        assert await requests.refusal_of(order(5)) == ErrorCode.NONE
         for epoch in (6, 2**31 - 1):
             with pytest.raises(HangUp, match=f"epoch {epoch}, but the store knows of epoch 5"):
-                await orders.refusal_of(order(epoch))
-        assert orders.controller_epoch == 5
-        assert await orders.refusal_of(order(5)) == ErrorCode.NONE
+                await requests.refusal_of(order(epoch))
+        assert requests.controller_epoch == 5
+        assert await requests.refusal_of(order(5)) == ErrorCode.NONE
         await elected(store, 2, 6)
-        assert await orders.refusal_of(order(6, controller_id=2)) == ErrorCode.NONE
-        assert await orders.refusal_of(order(5)) == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert await requests.refusal_of(order(6, controller_id=2)) == ErrorCode.NONE
+        assert await requests.refusal_of(order(5)) == ErrorCode.STALE_CONTROLLER_EPOCH
 
     run(scenario())
 
 
 def test_request_of_other_broker_than_the_controller_is_refused() -> None:
     async def scenario() -> None:
-        orders, _ = await with_controller()
+        requests, _ = await with_controller()
         for _ in range(2):
-            assert await orders.refusal_of(order(5, controller_id=2)) == ErrorCode.STALE_CONTROLLER_EPOCH
-            assert await orders.refusal_of(order(4)) == ErrorCode.STALE_CONTROLLER_EPOCH
-            assert await orders.refusal_of(order(5)) == ErrorCode.NONE
+            assert await requests.refusal_of(order(5, controller_id=2)) == ErrorCode.STALE_CONTROLLER_EPOCH
+            assert await requests.refusal_of(order(4)) == ErrorCode.STALE_CONTROLLER_EPOCH
+            assert await requests.refusal_of(order(5)) == ErrorCode.NONE
 
     run(scenario())
 
 
 def test_request_is_refused_without_a_controller() -> None:
     async def scenario() -> None:
-        orders, store = await with_controller()
+        requests, store = await with_controller()
         await store.delete(ControllerZNode.PATH)
-        assert await orders.refusal_of(order(5)) == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert await requests.refusal_of(order(5)) == ErrorCode.STALE_CONTROLLER_EPOCH
         await elected(store, 3, 6)
-        assert await orders.refusal_of(order(6, controller_id=3)) == ErrorCode.NONE
+        assert await requests.refusal_of(order(6, controller_id=3)) == ErrorCode.NONE
 
     run(scenario())
 
@@ -107,8 +107,8 @@ def test_request_is_refused_without_a_controller() -> None:
 @pytest.mark.parametrize("broker_epoch", [-1, 0, OURS - 1, OURS + 1, 2**63 - 1])
 def test_request_with_other_broker_epoch_is_refused(broker_epoch: int) -> None:
     async def scenario() -> None:
-        orders, _ = await with_controller()
-        refusal = await orders.refusal_of(order(5, broker_epoch=broker_epoch))
+        requests, _ = await with_controller()
+        refusal = await requests.refusal_of(order(5, broker_epoch=broker_epoch))
         assert refusal == ErrorCode.STALE_BROKER_EPOCH
 
     run(scenario())
@@ -116,9 +116,9 @@ def test_request_with_other_broker_epoch_is_refused(broker_epoch: int) -> None:
 
 def test_request_is_accepted_before_the_broker_knows_its_epoch() -> None:
     async def scenario() -> None:
-        orders, _ = await with_controller()
-        orders.broker_epoch = 0
-        assert await orders.refusal_of(order(5)) == ErrorCode.NONE
+        requests, _ = await with_controller()
+        requests.broker_epoch = 0
+        assert await requests.refusal_of(order(5)) == ErrorCode.NONE
 
     run(scenario())
 
@@ -148,7 +148,7 @@ def test_forged_controller_requests_change_nothing(tmp_path: Path) -> None:
             assert services[0].creation.create_in_passing("t")
             assert await known.until(lambda: known.partition_count("t") == 1, 60)
             before = known.partitions("t")
-            epochs = [each.orders.controller_epoch for each in services]
+            epochs = [each.controller_requests.controller_epoch for each in services]
             for broker_id in cluster.brokers:
                 for key, version, body in forged(cluster):
                     client = await Client.connect(port_of(cluster, broker_id))
@@ -156,7 +156,7 @@ def test_forged_controller_requests_change_nothing(tmp_path: Path) -> None:
                     assert (await client.answer(key, version)).error_code != 0
                     client.connection.close()
             assert known.partitions("t") == before
-            assert [each.orders.controller_epoch for each in services] == epochs
+            assert [each.controller_requests.controller_epoch for each in services] == epochs
             leader = services[before[0].leader_id]
             assert [each.topic_partition.topic for each in leader.replicas.hosted()] == ["t"]
             assert services[0].creation.create_in_passing("u")
