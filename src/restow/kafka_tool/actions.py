@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from restow.client import BrokerError, ConfigResource, TopicPartitionReplica
 from restow.errors import InvalidReplicationFactor, RackInformationMissing, RestowError
+from restow.execute.run.steps import partitions_of
+from restow.execute.throttle.throttles import DIR_RATE, RATES, REPLICAS
 from restow.kafka_tool import lines, throttling
 from restow.kafka_tool.arguments import DEFAULT_TIMEOUT_MS
 from restow.kafka_tool.log_dirs import places, states
@@ -101,7 +103,7 @@ class Call:
             self._say(lines.throttle_set("inter-broker", rate))
         if dir_rate >= 0:
             brokers = {replica.broker for replica in log_dirs}
-            await self._set(throttling.dir_changes_for(brokers, dir_rate), live)
+            await self._set(throttling.on_each("broker", brokers, {DIR_RATE: str(dir_rate)}), live)
             self._say(lines.throttle_set("replica-alter-dir", dir_rate))
         outcome = await self._admin.alter_partition_reassignments(
             proposed, allow_replication_factor_change=allow_replication_factor_change
@@ -117,7 +119,7 @@ class Call:
         """Change the throttle of the running reassignment: ZooKeeper holds only one at a time."""
         self._say(lines.RUNNING)
         if rate >= 0:
-            live = {node.id for node in (await self._admin.describe_cluster()).nodes}
+            live = await self._live()
             await self._set(throttling.changes_for(throttling.ways({}, {}, moves), rate), live)
             self._say(lines.throttle_set("inter-broker", rate))
 
@@ -167,12 +169,12 @@ class Call:
         for line in said:
             self._say(line)
 
+    async def _live(self) -> set[BrokerId]:
+        return {node.id for node in (await self._admin.describe_cluster()).nodes}
+
     async def _known(self) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-        return {
-            TopicPartition(topic.name, each.number): each.replicas
-            for topic in await self._admin.describe_topics()
-            for each in topic.partitions
-        }
+        found = partitions_of(await self._admin.describe_topics())
+        return {name: partition.replicas for name, partition in found.items()}
 
     async def _assignment(self, topics: Collection[str]) -> dict[TopicPartition, tuple[BrokerId, ...]]:
         """Return all partitions of these topics."""
@@ -194,7 +196,7 @@ class Call:
 
     async def _check_brokers(self, proposed: Mapping[TopicPartition, Sequence[BrokerId]]) -> set[BrokerId]:
         """Return the live brokers; refuse targets on brokers that are not alive."""
-        live = {node.id for node in (await self._admin.describe_cluster()).nodes}
+        live = await self._live()
         for replicas in proposed.values():
             for broker in replicas:
                 if broker not in live:
@@ -213,7 +215,7 @@ class Call:
 
     async def _check_originals(self, originals: Mapping[TopicPartition, Collection[BrokerId]]) -> None:
         """Refuse to cancel where all original replicas are dead: the partition would have no leader."""
-        live = {node.id for node in (await self._admin.describe_cluster()).nodes}
+        live = await self._live()
         for partition, replicas in sorted(originals.items()):
             if live.isdisjoint(replicas):
                 raise Failed(
@@ -223,7 +225,7 @@ class Call:
 
     async def _disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         wanted = set(brokers)
-        live = {node.id for node in (await self._admin.describe_cluster()).nodes} if wanted else set()
+        live = await self._live() if wanted else set()
         return await self._admin.describe_log_dirs(sorted(wanted & live)) if wanted else {}
 
     async def _dirs(
@@ -239,14 +241,16 @@ class Call:
     async def _clear_throttles(self, wanted: Mapping[TopicPartition, Sequence[BrokerId]]) -> None:
         if "preserve-throttles" in self._arguments.switches:
             return
-        live = {node.id for node in (await self._admin.describe_cluster()).nodes}
+        live = await self._live()
         brokers = live | {broker for replicas in wanted.values() for broker in replicas}
         topics = {partition.topic for partition in wanted}
         self._say(lines.clearing_brokers(brokers))
-        outcome = dict(await self._admin.incremental_alter_configs(throttling.clear_brokers(brokers & live)))
+        cleared = throttling.on_each("broker", brokers & live, dict.fromkeys(RATES))
+        outcome = dict(await self._admin.incremental_alter_configs(cleared))
         self._say(lines.clearing_topics(topics))
         if topics:
-            outcome |= await self._admin.incremental_alter_configs(throttling.clear_topics(topics))
+            cleared = throttling.on_each("topic", topics, dict.fromkeys(REPLICAS))
+            outcome |= await self._admin.incremental_alter_configs(cleared)
         _check(outcome)
         if dead := sorted(brokers - live):
             raise Failed(f"broker {lines.comma(dead)} is not there: its throttles could not be cleared")

@@ -9,18 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.client import ConfigResource
-from restow.execute.throttle.throttles import (
-    DIR_RATE,
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    RATES,
-    REPLICAS,
-)
+from restow.execute.throttle.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS, REPLICATION_RATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from restow.client import PartitionReassignment
     from restow.model import BrokerId, TopicPartition
@@ -61,24 +54,15 @@ def changes_for(routes: Mapping[TopicPartition, Ways], bytes_per_s: int) -> Chan
             LEADER_REPLICAS: _listed((number, way.sources) for number, way in mine.items()),
             FOLLOWER_REPLICAS: _listed((number, way.destinations) for number, way in mine.items()),
         }
-    for broker in sorted(set().union(*(way.sources | way.destinations for way in routes.values()))):
-        rate = str(bytes_per_s)
-        changes[ConfigResource("broker", str(broker))] = {LEADER_RATE: rate, FOLLOWER_RATE: rate}
-    return changes
+    brokers = {broker for way in routes.values() for broker in (*way.sources, *way.destinations)}
+    return changes | on_each("broker", brokers, dict.fromkeys(REPLICATION_RATES, str(bytes_per_s)))
 
 
-def dir_changes_for(brokers: Iterable[BrokerId], bytes_per_s: int) -> Changes:
-    return {
-        ConfigResource("broker", str(broker)): {DIR_RATE: str(bytes_per_s)} for broker in sorted(set(brokers))
-    }
-
-
-def clear_brokers(brokers: Iterable[BrokerId]) -> Changes:
-    return {ConfigResource("broker", str(broker)): dict.fromkeys(RATES) for broker in sorted(brokers)}
-
-
-def clear_topics(topics: Iterable[str]) -> Changes:
-    return {ConfigResource("topic", topic): dict.fromkeys(REPLICAS) for topic in sorted(topics)}
+def on_each(
+    of: str, names: AbstractSet[BrokerId] | AbstractSet[str], values: Mapping[str, str | None]
+) -> Changes:
+    """Return the same values for each of these brokers or topics."""
+    return {ConfigResource(of, str(name)): dict(values) for name in sorted(names)}
 
 
 def _listed(pairs: Iterable[tuple[int, Iterable[BrokerId]]]) -> str:

@@ -33,24 +33,20 @@ async def run_tool(
     try:
         async with connect() as admin:
             call = Call(arguments, admin, read, say, clock)
-            match arguments.action:
-                case Action.GENERATE:
-                    await call.generate()
-                case Action.EXECUTE:
-                    await call.execute()
-                case Action.VERIFY:
-                    await call.verify()
-                case Action.CANCEL:
-                    await call.cancel()
-                case Action.LIST:
-                    await call.list()
+            actions = {
+                Action.GENERATE: call.generate,
+                Action.EXECUTE: call.execute,
+                Action.VERIFY: call.verify,
+                Action.CANCEL: call.cancel,
+                Action.LIST: call.list,
+            }
+            await actions[arguments.action]()
     except Terse as error:
         say(str(error))
-        return FAILED
     except InvalidReassignment as error:
         say(f"Error: {error.kafka_says}")
-        return FAILED
     except (RestowError, OSError) as error:
         say(f"Error: {error}")
-        return FAILED
-    return DONE
+    else:
+        return DONE
+    return FAILED

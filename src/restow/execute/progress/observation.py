@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError
+from restow.execute.run.steps import partitions_of
 from restow.model import Copy, TopicPartition
 
 if TYPE_CHECKING:
@@ -109,9 +110,7 @@ async def look(admin: Admin, clock: Clock, in_progress: Iterable[TopicPartition]
     return Observation(
         at_s=clock.monotonic_s(),
         alive=alive,
-        partitions={
-            TopicPartition(topic.name, each.number): each for topic in topics for each in topic.partitions
-        },
+        partitions=partitions_of(topics),
         moves=moves,
         copies=copies,
         futures=futures,

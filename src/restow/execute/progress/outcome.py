@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -77,16 +77,10 @@ class Summary:
 
     def document(self) -> dict[str, object]:
         return {
-            "run": self.run,
-            "partitions_moved": self.partitions_moved,
-            "partitions_left": self.partitions_left,
-            "copied_bytes": self.copied_bytes,
-            "left_bytes": self.left_bytes,
+            **asdict(self),
             "seconds": round(self.seconds, 1),
             "mean_rate": round(self.mean_rate),
             "predicted_s": None if self.predicted_s is None else round(self.predicted_s, 1),
-            "busiest": self.busiest,
-            "busiest_bytes": self.busiest_bytes,
             "busiest_rate": round(self.busiest_rate),
         }
 

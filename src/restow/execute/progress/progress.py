@@ -279,17 +279,12 @@ class RunProgress:
                 yield found
 
     def _dir_parts(self, copying: Iterable[Copying], waiting: Iterable[Copying]) -> tuple[DirPart, ...]:
-        done = Counter(self._dirs_done)
-        to_do = Counter(self._dirs_done)
-        replicas: Counter[tuple[BrokerId, str]] = Counter()
-        for part, is_now in ((copying, True), (waiting, False)):
-            for each in part:
-                if each.log_dir is not None:
-                    place = each.broker, each.log_dir
-                    to_do[place] += each.size_bytes
-                    if is_now:
-                        done[place] += min(each.copied_bytes, each.size_bytes)
-                        replicas[place] += 1
+        done, to_do = Counter(self._dirs_done), Counter(self._dirs_done)
+        for each in (*copying, *waiting):
+            if each.log_dir is not None:
+                to_do[each.broker, each.log_dir] += each.size_bytes
+                done[each.broker, each.log_dir] += min(each.copied_bytes, each.size_bytes)
+        replicas = Counter((each.broker, each.log_dir) for each in copying)
         return tuple(
             DirPart(
                 broker=place[0],

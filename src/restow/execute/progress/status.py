@@ -98,16 +98,7 @@ class RunStatus:
             "under_replicated": self.under_replicated,
             "offline": self.offline,
             "latency_ms": round(self.latency_s * 1000, 1),
-            "brokers": {
-                str(each.broker): {
-                    "done_bytes": each.done_bytes,
-                    "to_do_bytes": each.to_do_bytes,
-                    "replicas": each.replicas,
-                    "sent_bytes": each.sent_bytes,
-                    "to_send_bytes": each.to_send_bytes,
-                }
-                for each in report.brokers
-            },
+            "brokers": {str(fields.pop("broker")): fields for fields in map(asdict, report.brokers)},
             "dirs": [asdict(each) for each in report.dirs],
             "replicas": [
                 {
@@ -123,13 +114,7 @@ class RunStatus:
                 for each in report.copying
             ],
             "still": [
-                {
-                    "partition": str(each.partition),
-                    "broker": each.broker,
-                    "cause": each.cause.value,
-                    "evidence": each.evidence,
-                    "advice": each.advice,
-                }
+                {**asdict(each), "partition": str(each.partition), "cause": each.cause.value}
                 for each in report.still
             ],
         }
@@ -149,7 +134,7 @@ def status_of(document: Mapping[str, Any]) -> RunStatus:
         ),
         copying=tuple(
             Copying(
-                partition=_partition(each["partition"]),
+                partition=TopicPartition.parse(each["partition"]),
                 broker=int(each["broker"]),
                 leader=each["leader"],
                 size_bytes=int(each["size_bytes"]),
@@ -162,7 +147,7 @@ def status_of(document: Mapping[str, Any]) -> RunStatus:
         ),
         still=tuple(
             StuckReplica(
-                partition=_partition(each["partition"]),
+                partition=TopicPartition.parse(each["partition"]),
                 broker=int(each["broker"]),
                 cause=Cause(each["cause"]),
                 evidence=str(each["evidence"]),
@@ -198,11 +183,6 @@ def status_of(document: Mapping[str, Any]) -> RunStatus:
         offline=int(document["offline"]),
         latency_s=float(document["latency_ms"]) / 1000,
     )
-
-
-def _partition(text: str) -> TopicPartition:
-    topic, _, number = text.rpartition("-")
-    return TopicPartition(topic, int(number))
 
 
 def _number(value: Any) -> int | None:

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, versions_of
-from restow.execute.run.steps import topics_now
+from restow.execute.run.steps import partitions_of, topics_now
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.plan.drift import REMADE
 from restow.wire.error_codes import ErrorCode
@@ -68,9 +68,7 @@ async def look_at(admin: Admin, steps: Sequence[Step], brokers: Collection[Broke
     moves = await admin.list_partition_reassignments([step.partition for step in steps])
     topics = await topics_now(admin, {step.partition.topic for step in steps})
     return Seen(
-        partitions={
-            TopicPartition(topic.name, each.number): each for topic in topics for each in topic.partitions
-        },
+        partitions=partitions_of(topics),
         moves=moves,
         topic_ids={topic.name: topic.id for topic in topics if topic.id is not None},
         disks=await admin.describe_log_dirs(sorted(brokers)) if brokers else {},

@@ -6,7 +6,7 @@ The checks before the first change are here too; `examine` only reports them.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ from restow.verify.evidence import fails, holds, none_of, some
 from restow.verify.plan_done import plan_sound
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
     from os import PathLike
 
     from restow.client import Admin, KafkaAdmin
@@ -292,10 +292,9 @@ async def _run(
     return await executor.run()
 
 
-@contextmanager
 def begun(
     world: RunContext, runs: Runs, name: str, plan: Plan, *, snapshot: Snapshot, undo_of: str | None = None
-) -> Iterator[RunJournal]:
+) -> closing[RunJournal]:
     """Write the first entry of a new journal: the plan, who begins it, and the ids of its topics."""
     folder = runs.path(name)
     world.disk.make_directory(folder)
@@ -304,24 +303,15 @@ def begun(
     ids = {**topic_ids(snapshot, plan.moves), **plan.topic_ids}
     turn = runs.next_turn()
     journal.write("began", plan=document_of(plan), who=who, turn=turn, undo_of=undo_of, topic_ids=ids)
-    book = RunJournal(journal)
-    try:
-        yield book
-    finally:
-        book.close()
+    return closing(RunJournal(journal))
 
 
 def _who(world: RunContext, run: str) -> dict[str, object]:
     return asdict(Holder(**asdict(world.process), run=run))
 
 
-@contextmanager
-def _opened(world: RunContext, folder: str) -> Iterator[RunJournal]:
-    book = RunJournal(Journal(world.disk, world.clock, folder))
-    try:
-        yield book
-    finally:
-        book.close()
+def _opened(world: RunContext, folder: str) -> closing[RunJournal]:
+    return closing(RunJournal(Journal(world.disk, world.clock, folder)))
 
 
 FOR_ALL = ("cluster", "api versions", "permissions")

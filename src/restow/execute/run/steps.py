@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 async def partitions_now(admin: Admin, names: Iterable[str]) -> dict[TopicPartition, Partition]:
     """Return the partitions of these topics, without topics that are gone."""
-    topics = await topics_now(admin, names)
+    return partitions_of(await topics_now(admin, names))
+
+
+def partitions_of(topics: Iterable[Topic]) -> dict[TopicPartition, Partition]:
+    """Return all partitions of these topics by name."""
     return {TopicPartition(topic.name, each.number): each for topic in topics for each in topic.partitions}
 
 

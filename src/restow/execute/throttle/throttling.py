@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN = object()
-_OURS = {"broker": "broker", "topic": "topic"}
 _GRACE_S = 5.0
 """How long a broker may answer with the value from before."""
 _ASK_AGAIN_S = 0.05
@@ -207,7 +206,7 @@ class Throttling:
                     gone.add(setting)
             elif answer is not None:
                 config = answer.get(setting.key)
-                is_set = config is not None and config.source == _OURS[setting.of]
+                is_set = config is not None and config.source == setting.of
                 current[setting] = config.value if config is not None and is_set else None
         return current, gone
 
@@ -231,9 +230,8 @@ class Throttling:
         requests: dict[ConfigResource, dict[str, str | None]] = {}
         for setting in ordered:
             if setting in current and (current[setting] != changes[setting] or setting in brought_back):
-                requests.setdefault(ConfigResource(setting.of, setting.name), {})[setting.key] = changes[
-                    setting
-                ]
+                owner = ConfigResource(setting.of, setting.name)
+                requests.setdefault(owner, {})[setting.key] = changes[setting]
         outcome = await self._admin.incremental_alter_configs(requests) if requests else {}
         failed = {
             s: error
