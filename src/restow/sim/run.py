@@ -144,7 +144,7 @@ def _settings(scenario: Scenario) -> SimulatedClusterSettings:
         seed=scenario.seed,
         log_dirs=1 + chance.randrange(_MOST_LOG_DIRS),
         most_skew_ms=chance.randrange(_MOST_SKEW_MS) if "clock" in scenario.faults else 0,
-        properties={"min.insync.replicas": "2"},
+        properties={"min.insync.replicas": "2", "offsets.topic.num.partitions": "5"},
     )
 
 

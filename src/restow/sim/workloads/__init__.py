@@ -1,9 +1,10 @@
 """Work on a simulated cluster, by name. A seed draws which of them a run has."""
 
 from restow.sim.workloads.base import WorkContext, Workload
+from restow.sim.workloads.plans import Planning
 from restow.sim.workloads.producing import Producing
 
-WORKLOADS: dict[str, type[Workload]] = {each.name: each for each in (Producing,)}
+WORKLOADS: dict[str, type[Workload]] = {each.name: each for each in (Producing, Planning)}
 """Every workload by its name. Add new ones at the end."""
 
 __all__ = ["WORKLOADS", "WorkContext", "Workload"]

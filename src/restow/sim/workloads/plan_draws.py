@@ -1,0 +1,113 @@
+"""Random plans for a simulated cluster, made by the real planner."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeVar
+
+from restow.model import ANY_DIR
+from restow.plan import plan
+from restow.plan.pin import Target, plan_from_targets
+from restow.plan.request.request import RequestedLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from restow.model import Plan, Snapshot
+    from restow.runtime.chance import Chance
+
+T = TypeVar("T")
+
+_MOST_TARGETS = 8
+
+
+def pick(chance: Chance, choices: Sequence[T]) -> T:
+    """Return one of them."""
+    return choices[chance.randrange(len(choices))]
+
+
+def sample(chance: Chance, choices: Sequence[T], count: int) -> tuple[T, ...]:
+    """Return that many of them in random order, each once."""
+    left = list(choices)
+    return tuple(left.pop(chance.randrange(len(left))) for _ in range(min(count, len(left))))
+
+
+def drawn_plan(snapshot: Snapshot, chance: Chance) -> Plan:
+    """Return a random plan, which may be empty. Raises InvalidInput if the planner refuses the request."""
+    return pick(chance, _KINDS)(snapshot, chance)
+
+
+def _limits(chance: Chance) -> RequestedLimits:
+    return RequestedLimits(
+        extra_copies=1 + chance.randrange(2),
+        moves_in=pick(chance, (None, 1, 2, 4)),
+        moves_out=pick(chance, (None, 1, 2, 4)),
+    )
+
+
+def _broker(snapshot: Snapshot, chance: Chance) -> int:
+    return pick(chance, [broker.id for broker in snapshot.brokers])
+
+
+def _made(snapshot: Snapshot, chance: Chance, **request: object) -> Plan:
+    limits = _limits(chance)
+    return plan(
+        snapshot,
+        extra_copies=limits.extra_copies,
+        moves_in=limits.moves_in,
+        moves_out=limits.moves_out,
+        seconds=math.inf,
+        seed=chance.randrange(1000),
+        **request,  # type: ignore[arg-type]
+    )
+
+
+def _drain(snapshot: Snapshot, chance: Chance) -> Plan:
+    return _made(snapshot, chance, drain=_broker(snapshot, chance))
+
+
+def _demote(snapshot: Snapshot, chance: Chance) -> Plan:
+    return _made(snapshot, chance, demote=_broker(snapshot, chance))
+
+
+def _balance(snapshot: Snapshot, chance: Chance) -> Plan:
+    return _made(snapshot, chance, balance=True)
+
+
+def _change_replication_factor(snapshot: Snapshot, chance: Chance) -> Plan:
+    topic = pick(chance, [topic.name for topic in snapshot.topics])
+    return _made(snapshot, chance, replication_factor={topic: 2 + chance.randrange(3)})
+
+
+def _random_targets(snapshot: Snapshot, chance: Chance) -> Plan:
+    alive = [broker.id for broker in snapshot.brokers]
+    targets = []
+    for name, partition in sample(
+        chance, tuple(snapshot.all_partitions()), 1 + chance.randrange(_MOST_TARGETS)
+    ):
+        count = len(partition.replicas)
+        targets.append(Target(partition=name, replicas=sample(chance, alive, count)))
+    return plan_from_targets(snapshot, targets, created_ms=snapshot.taken_ms, limits=_limits(chance))
+
+
+def _log_dirs(snapshot: Snapshot, chance: Chance) -> Plan:
+    """Send some replicas to other log dirs of their brokers."""
+    dirs = {broker.id: [each.path for each in broker.log_dirs] for broker in snapshot.brokers}
+    targets = []
+    for name, partition in sample(
+        chance, tuple(snapshot.all_partitions()), 1 + chance.randrange(_MOST_TARGETS)
+    ):
+        paths = tuple(pick(chance, [*dirs.get(broker, ()), ANY_DIR]) for broker in partition.replicas)
+        targets.append(Target(partition=name, replicas=partition.replicas, log_dirs=paths))
+    return plan_from_targets(snapshot, targets, created_ms=snapshot.taken_ms, limits=_limits(chance))
+
+
+_KINDS: tuple[Callable[[Snapshot, Chance], Plan], ...] = (
+    _drain,
+    _demote,
+    _balance,
+    _change_replication_factor,
+    *(_random_targets,) * 5,
+    *(_log_dirs,) * 2,
+)
+"""The planner's search takes longer than all else, so most plans need none."""
