@@ -82,8 +82,17 @@ class Partition(NamedTuple):
         for broker, _, size, _, future in reversed(self.copies):
             if broker == leader and not future:
                 return size
-        sizes = {copy.broker: copy.size_bytes for copy in self.copies if not copy.future}
-        return max(sizes.values(), default=0)
+        return max(self.own_sizes.values(), default=0)
+
+    @property
+    def own_sizes(self) -> dict[BrokerId, int]:
+        """The bytes of each replica on its own disk, as far as known; they may differ from the leader's."""
+        return {broker: size for broker, _, size, _, future in self.copies if not future}
+
+    @property
+    def log_dirs(self) -> dict[BrokerId, str]:
+        """The log dir of each replica, as far as known."""
+        return {broker: path for broker, path, _, _, future in self.copies if not future}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,16 +83,15 @@ def pinned_move(
     reason: str = "",
 ) -> Move | None:
     """Return the move to these replicas and log dirs; None if the partition is there already."""
-    lie = [copy for copy in partition.copies if not copy.future]
     move = Move(
         partition=name,
         before=partition.replicas,
         after=after,
         size_bytes=partition.size_bytes,
         log_dirs=log_dirs if any(path != ANY_DIR for path in log_dirs) else (),
-        dirs_before={copy.broker: copy.log_dir for copy in lie},
+        dirs_before=partition.log_dirs,
         reason=reason,
-        sizes={copy.broker: copy.size_bytes for copy in lie},
+        sizes=partition.own_sizes,
     )
     return move if move.before != move.after or move.dir_changes else None
 
@@ -165,11 +164,12 @@ def _bad_log_dirs(snapshot: Snapshot, target: Target) -> str | None:
 
 def _cordoned(snapshot: Snapshot, partition: Partition, target: Target) -> str | None:
     """Refuse a new replica on a cordoned broker or in a cordoned log dir; those already there may stay."""
-    lies = {copy.broker: copy.log_dir for copy in partition.copies if not copy.future}
     paths = target.log_dirs or (ANY_DIR,) * len(target.replicas)
     for broker, path in zip(target.replicas, paths, strict=True):
         there = snapshot.broker.get(broker)
-        if there is None or (broker in partition.replicas and path in (ANY_DIR, lies.get(broker))):
+        if there is None or (
+            broker in partition.replicas and path in (ANY_DIR, partition.log_dirs.get(broker))
+        ):
             continue
         if there.cordoned:
             return (

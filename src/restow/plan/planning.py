@@ -93,9 +93,9 @@ class MadePlan:
 
     def log_dirs(self) -> Sequence[Amount]:
         """Return the contents of each log dir, before and after."""
-        from restow.plan.explain.amounts import by_dir
+        from restow.plan.explain.amounts import by_log_dir
 
-        return by_dir(self.snapshot, self.asked.arrays, self.plan.moves)
+        return by_log_dir(self.snapshot, self.asked.arrays, self.plan.moves)
 
 
 def make_plan(

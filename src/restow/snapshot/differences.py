@@ -71,8 +71,8 @@ def _partition(name: str, old: Partition, new: Partition) -> Iterator[str]:
         yield f"{name}, leader: {old.leader} → {new.leader}"
     if old.moving != new.moving:
         yield f"{name}: {'begins to move' if new.moving else 'does not move any more'}"
-    places_before = {copy.broker: copy.log_dir for copy in old.copies if not copy.future}
-    places_after = {copy.broker: copy.log_dir for copy in new.copies if not copy.future}
+    places_before = old.log_dirs
+    places_after = new.log_dirs
     for broker in sorted(places_before.keys() & places_after.keys()):
         if places_before[broker] != places_after[broker]:
             yield f"{name} on broker {broker}: {places_before[broker]} → {places_after[broker]}"

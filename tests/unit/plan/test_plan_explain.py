@@ -10,7 +10,7 @@ import pytest
 from restow.errors import InvalidDocument
 from restow.model.load_text import dumps
 from restow.model.load_text import loads as load_from
-from restow.plan.explain.amounts import by_dir
+from restow.plan.explain.amounts import by_log_dir
 from restow.plan.explain.explain import explain
 from restow.plan.judge.compare import compare
 from restow.plan.propose import propose
@@ -25,7 +25,7 @@ def test_explanation_has_equal_sums_before_and_after() -> None:
     request = PlanRequest(balance=True, disks=True)
     plan = propose(snapshot, loads(snapshot), request)
     told = explain(snapshot, loads(snapshot), plan, request)
-    dirs = by_dir(snapshot, ask(snapshot, None, request).arrays, plan.moves)
+    dirs = by_log_dir(snapshot, ask(snapshot, None, request).arrays, plan.moves)
     more = sum(
         move.size_bytes * len(move.adding) - sum(move.sizes[broker] for broker in move.removing)
         for move in plan.moves

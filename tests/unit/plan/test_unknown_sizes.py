@@ -9,7 +9,7 @@ from rich.console import Console
 from restow.cli.plan.show_html import page_of
 from restow.cli.plan.view import _amount_fields, _draw_amounts
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
-from restow.plan.explain.amounts import by_dir
+from restow.plan.explain.amounts import by_log_dir
 from restow.plan.explain.explain import explain
 from restow.plan.explain.view import view_of
 from restow.plan.propose import propose
@@ -45,7 +45,7 @@ PLAN = propose(SNAPSHOT, None, REQUEST)
 
 def test_amounts_of_a_dead_broker_with_the_only_replica_are_unknown() -> None:
     told = explain(SNAPSHOT, None, PLAN, REQUEST)
-    for amounts in (told.brokers, by_dir(SNAPSHOT, ask(SNAPSHOT, None, REQUEST).arrays, PLAN.moves)):
+    for amounts in (told.brokers, by_log_dir(SNAPSHOT, ask(SNAPSHOT, None, REQUEST).arrays, PLAN.moves)):
         found = {each.name.partition(":")[0]: each.before_bytes for each in amounts}
         assert found == {"1": 500, "2": 0, "3": None}
     assert {each.name: each.after_bytes for each in told.racks}["down"] is None

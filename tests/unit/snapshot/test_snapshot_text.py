@@ -116,7 +116,7 @@ def test_differences_name_each_change() -> None:
         ('"port": 1', '"port": 70000', "70000 is not between 0 and 65535"),
         ('"id": 2,', '"id": 1,', "broker 1 is there twice"),
         ('"cluster_id": "here"', '"cluster_id": null', "None is not a text"),
-        ('"/d", 1000000000,', '"/d", NaN,', "is not a broker, a directory"),
+        ('"/d", 1000000000,', '"/d", NaN,', "is not a broker, a log dir"),
         ('"/d", 1000000000,', '"/d", -1,', "a number that no replica can have"),
         ('"taken_ms": 0', '"taken_ms": Infinity', "inf is not a whole number"),
     ],

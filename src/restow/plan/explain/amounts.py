@@ -136,7 +136,7 @@ def _differing(arrays: Arrays) -> Ints:
     return np.array(more, dtype=np.int64)
 
 
-def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[Amount, ...]:
+def by_log_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[Amount, ...]:
     """Return amounts by log dir. Where brokers choose among several, new replicas are in none of them."""
     by_name = {move.partition: move for move in moves}
     only = {broker.id: _only_path(broker) for broker in snapshot.brokers}
@@ -145,8 +145,7 @@ def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[A
     }
     sizes = arrays.facts.size_bytes.astype(np.int64).tolist()
     for name, partition, size in zip(arrays.names, arrays.partitions, sizes, strict=True):
-        lies = {broker: path for broker, path, _, _, future in partition.copies if not future}
-        own = {broker: bytes_ for broker, _, bytes_, _, future in partition.copies if not future}
+        lies, own = partition.log_dirs, partition.own_sizes
         move = by_name.get(name)
         after, then = partition.replicas, lies
         if move is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.explain.amounts import by_dir
+from restow.plan.explain.amounts import by_log_dir
 from restow.plan.goals import DEFAULT_BAND
 from restow.plan.request.promises import unsettled
 
@@ -145,7 +145,7 @@ def _uneven_dirs(snapshot: Snapshot, asked: Asked, moves: Sequence[Move]) -> lis
         return [
             Note(text="no broker tells of more than one log dir: there is nothing to even out", warning=True)
         ]
-    held = {each.name: each.after_bytes or 0 for each in by_dir(snapshot, asked.arrays, moves)}
+    held = {each.name: each.after_bytes or 0 for each in by_log_dir(snapshot, asked.arrays, moves)}
     uneven = []
     for broker in several:
         dirs = [each for each in broker.log_dirs if not each.failed]

@@ -137,7 +137,7 @@ def _sizes(move: Move, replicas: tuple[BrokerId, ...]) -> tuple[int | None, ...]
 def own_sizes(partition: Partition) -> tuple[int | None, ...]:
     """Return the bytes of each replica of a partition; the leader's where its own are unknown, or None."""
     size = partition.size_bytes if partition.copies else None
-    own = {broker: bytes_ for broker, _, bytes_, _, future in partition.copies if not future}
+    own = partition.own_sizes
     return tuple([own.get(broker, size) for broker in partition.replicas])
 
 

@@ -257,8 +257,7 @@ def _full(
 
 def _own_sizes(snapshot: Snapshot, move: Move) -> Mapping[BrokerId, int]:
     partition = snapshot.partition(move.partition)
-    copies = () if partition is None else partition.copies
-    return {copy.broker: copy.size_bytes for copy in copies if not copy.future}
+    return {} if partition is None else partition.own_sizes
 
 
 def _dirs(snapshot: Snapshot, broker: BrokerId) -> tuple[LogDir, ...]:
