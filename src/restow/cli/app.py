@@ -51,24 +51,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from restow import __version__
-from restow.cli.cluster import acls, broker
-from restow.cli.cluster import status as cluster_status
-from restow.cli.cluster import up as cluster_up
-from restow.cli.groups import assign as groups_assign
-from restow.cli.groups import assignors as groups_assignors
-from restow.cli.pipeline import collect, lake_compact, lake_describe, lake_import
-from restow.cli.pipeline import fleet as pipeline_fleet
-from restow.cli.pipeline import forecast as pipeline_forecast
-from restow.cli.pipeline import lab as pipeline_lab
-from restow.cli.pipeline import run as pipeline_run
-from restow.cli.pipeline import skew as pipeline_skew
-from restow.cli.pipeline import stream as pipeline_stream
+from restow.cli.cluster import acls, broker, status, up
+from restow.cli.groups import assign, assignors
+from restow.cli.pipeline import (
+    collect,
+    fleet,
+    forecast,
+    lab,
+    lake_compact,
+    lake_describe,
+    lake_import,
+    pipeline_run,
+    skew,
+    stream,
+)
 from restow.cli.place import command as place
-from restow.cli.plan import compare as plan_compare
-from restow.cli.plan import from_json as plan_from_json
-from restow.cli.plan import rebase as plan_rebase
-from restow.cli.plan import show
-from restow.cli.plan import sign as plan_sign
+from restow.cli.plan import compare, from_json, rebase, show, sign
 from restow.cli.plan.requests import COMMANDS as PLAN_COMMANDS
 from restow.cli.runs import (
     broker_check,
@@ -92,13 +90,8 @@ from restow.cli.shared.frame import (
     let_go_of_stdout,
 )
 from restow.cli.shared.options import flattened
-from restow.cli.snapshot import diff as snapshot_diff
-from restow.cli.snapshot import take as snapshot_take
-from restow.cli.topics import create as topics_create
-from restow.cli.topics import create_partitions as topics_create_partitions
-from restow.cli.topics import delete as topics_delete
-from restow.cli.topics import describe as topics_describe
-from restow.cli.topics import list as topics_list
+from restow.cli.snapshot import diff, take
+from restow.cli.topics import create, create_partitions, delete, describe, list_topics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,81 +173,89 @@ app = typer.Typer(
 )
 
 
-def _group(about: str) -> typer.Typer:
-    return typer.Typer(cls=CommandGroup, help=about, invoke_without_command=True, rich_markup_mode=None)
-
-
-groups, cluster, topics = _group(_GROUPS_HELP), _group(_CLUSTER_HELP), _group(_TOPICS_HELP)
-
-plans = _group(_PLAN_HELP)
-pipelines, lakes = _group(_PIPELINE_HELP), _group(_LAKE_HELP)
-snapshots = _group(snapshot_take.HELP)
-snapshots.callback()(flattened(snapshot_take.command))
-
-_ALIASES = ((topics, "expand"),)
+_NOUNS = {
+    "groups": _GROUPS_HELP,
+    "cluster": _CLUSTER_HELP,
+    "topics": _TOPICS_HELP,
+    "plan": _PLAN_HELP,
+    "snapshot": take.HELP,
+    "pipeline": _PIPELINE_HELP,
+    "lake": _LAKE_HELP,
+}
+_ALIASES = ("topics expand",)
 """Former names of commands, which still work."""
-_commands: tuple[tuple[typer.Typer, str, Any], ...] = (
-    (app, "place", place),
-    (app, "broker", broker),
-    (app, "broker-check", broker_check),
-    (app, "reassign", reassign),
-    (app, "show", show),
-    (app, "verify", verify),
-    (snapshots, "diff", snapshot_diff),
-    (app, "execute", execute),
-    (app, "watch", watch),
-    (app, "control", control),
-    (app, "resume", resume),
-    (app, "undo", undo),
-    (app, "cancel", cancel),
-    (app, "doctor", doctor),
-    (app, "collect", collect),
-    (app, "acls", acls),
-    (cluster, "up", cluster_up),
-    (cluster, "status", cluster_status),
-    (topics, "create", topics_create),
-    (topics, "list", topics_list),
-    (topics, "describe", topics_describe),
-    (topics, "create-partitions", topics_create_partitions),
-    (topics, "expand", topics_create_partitions),
-    (topics, "delete", topics_delete),
-    *((plans, name, each) for name, each in PLAN_COMMANDS.items()),
-    (plans, "from-json", plan_from_json),
-    (plans, "rebase", plan_rebase),
-    (plans, "sign", plan_sign),
-    (plans, "compare", plan_compare),
-    (pipelines, "run", pipeline_run),
-    (pipelines, "skew", pipeline_skew),
-    (pipelines, "forecast", pipeline_forecast),
-    (pipelines, "fleet", pipeline_fleet),
-    (pipelines, "lab", pipeline_lab),
-    (pipelines, "stream", pipeline_stream),
-    (lakes, "describe", lake_describe),
-    (lakes, "compact", lake_compact),
-    (lakes, "import", lake_import),
-    (groups, "assign", groups_assign),
-    (groups, "assignors", groups_assignors),
-)
-for _typer, _name, _module in _commands:
-    _own: dict[Any, Any] = getattr(_module, "SETTINGS", {})
-    _typer.command(
-        _name,
-        cls=Command,
-        help=_module.HELP,
-        short_help=_module.ABOUT,
-        context_settings=_SETTINGS | _own,
-        hidden=(_typer, _name) in _ALIASES,
-    )(flattened(_module.command))
-for _typer, _name in (
-    (groups, "groups"),
-    (cluster, "cluster"),
-    (topics, "topics"),
-    (plans, "plan"),
-    (snapshots, "snapshot"),
-    (pipelines, "pipeline"),
-    (lakes, "lake"),
-):
-    app.add_typer(_typer, name=_name, context_settings=_SETTINGS)
+_COMMANDS: dict[str, Any] = {
+    "place": place,
+    "broker": broker,
+    "broker-check": broker_check,
+    "reassign": reassign,
+    "show": show,
+    "verify": verify,
+    "snapshot diff": diff,
+    "execute": execute,
+    "watch": watch,
+    "control": control,
+    "resume": resume,
+    "undo": undo,
+    "cancel": cancel,
+    "doctor": doctor,
+    "collect": collect,
+    "acls": acls,
+    "cluster up": up,
+    "cluster status": status,
+    "topics create": create,
+    "topics list": list_topics,
+    "topics describe": describe,
+    "topics create-partitions": create_partitions,
+    "topics expand": create_partitions,
+    "topics delete": delete,
+    **{f"plan {name}": each for name, each in PLAN_COMMANDS.items()},
+    "plan from-json": from_json,
+    "plan rebase": rebase,
+    "plan sign": sign,
+    "plan compare": compare,
+    "pipeline run": pipeline_run,
+    "pipeline skew": skew,
+    "pipeline forecast": forecast,
+    "pipeline fleet": fleet,
+    "pipeline lab": lab,
+    "pipeline stream": stream,
+    "lake describe": lake_describe,
+    "lake compact": lake_compact,
+    "lake import": lake_import,
+    "groups assign": assign,
+    "groups assignors": assignors,
+}
+
+
+def _help_if_alone(ctx: typer.Context) -> None:
+    """Print the help if no command is given."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+def _add_commands() -> None:
+    groups = {
+        noun: typer.Typer(cls=CommandGroup, help=about, invoke_without_command=True, rich_markup_mode=None)
+        for noun, about in _NOUNS.items()
+    }
+    for path, module in _COMMANDS.items():
+        noun, _, name = path.rpartition(" ")
+        add = (groups[noun] if noun else app).command(
+            name,
+            cls=Command,
+            help=module.HELP,
+            short_help=module.ABOUT,
+            context_settings=_SETTINGS | getattr(module, "SETTINGS", {}),
+            hidden=path in _ALIASES,
+        )
+        add(flattened(module.command))
+    for noun, group in groups.items():
+        group.callback()(take.command if noun == "snapshot" else _help_if_alone)
+        app.add_typer(group, name=noun, context_settings=_SETTINGS)
+
+
+_add_commands()
 
 
 def _print_version(wanted: bool) -> None:
@@ -276,22 +277,6 @@ def root(
 ) -> None:
     """Print the help if no command is given."""
     _help_if_alone(ctx)
-
-
-@groups.callback()
-@cluster.callback()
-@topics.callback()
-@plans.callback()
-@pipelines.callback()
-@lakes.callback()
-def noun_root(ctx: typer.Context) -> None:
-    """Print the help if no command is given."""
-    _help_if_alone(ctx)
-
-
-def _help_if_alone(ctx: typer.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
 
 
 def run(arguments: Sequence[str]) -> int:

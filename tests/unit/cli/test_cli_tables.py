@@ -17,7 +17,7 @@ import restow
 from restow.cli.app import run
 from restow.cli.cluster.status_view import BrokerLine, Status, status_view
 from restow.cli.pipeline import lab as pipeline_lab
-from restow.cli.pipeline.run import draw_skew
+from restow.cli.pipeline.pipeline_run import draw_skew
 from restow.cli.runs.verdict_view import draw_verdict
 from restow.cli.runs.view import picture
 from restow.cli.shared.frame import console

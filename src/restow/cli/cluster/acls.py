@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow.cli.shared.drawing import put
 from restow.cli.shared.frame import Answer
+from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +41,6 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> Answer:
-    from restow.errors import InvalidInput
     from restow.model.permissions import NEEDED
 
     wanted = " ".join(names or ())
@@ -91,8 +92,6 @@ def _flags(acl: Acl, topics: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _draw(console: Console, chosen: Mapping[str, tuple[Acl, ...]], lines: Sequence[str]) -> None:
-    from restow.cli.shared.drawing import put
-
     for name, acls in chosen.items():
         put(console, f"restow {name}", style="bold")
         if not acls:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.shared.flags import INT32_MAX
+from restow.cli.shared.frame import CleanFormatter
+from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,11 +59,9 @@ def command(
     from pathlib import Path
 
     from restow.cli.cluster.run import run_broker
-    from restow.cli.shared.frame import CleanFormatter
     from restow.cluster.broker.broker import BrokerOptions
     from restow.cluster.config.table import InvalidConfig
     from restow.cluster.standalone import StoreAddress, standalone
-    from restow.errors import InvalidInput
     from restow.runtime.loop import run
 
     if log_level not in _LEVELS:
@@ -91,8 +91,6 @@ def command(
 
 def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
     """Parse NAME=VALUE pairs; a later value replaces an earlier one."""
-    from restow.errors import InvalidInput
-
     found = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import sys
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from restow.cli.shared.connection import hush
-from restow.cli.shared.frame import Answer, show
+from restow.cli.shared.frame import Answer, line, show
 from restow.cli.shared.live import show_live
-from restow.cli.shared.signals import told_to_stop
+from restow.cli.shared.signals import told_to_stop, unless_told
 from restow.client import ConnectionSettings, connected
 from restow.errors import BrokerFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    import asyncio
+    from collections.abc import Awaitable
 
     from rich.console import Console
 
@@ -24,25 +23,19 @@ if TYPE_CHECKING:
     from restow.cluster.embedded import EmbeddedCluster
 
 
-async def started(start: Coroutine[Any, Any, None], told: asyncio.Event, port: str) -> bool:
+async def started(start: Awaitable[None], told: asyncio.Event, port: str) -> bool:
     """Return True once `start` is done, False if a signal came first. `port` names the port in errors."""
-    loop = asyncio.get_running_loop()
-    starting, waiting = loop.create_task(start), loop.create_task(told.wait())
+
+    async def done() -> bool:
+        await start
+        return True
+
     try:
-        await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            starting.cancel()
-            with suppress(asyncio.CancelledError):
-                await starting
-            return False
-        starting.result()
+        return await unless_told(told, done()) or False
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
         raise BrokerFailed(f"{port} is taken: give another --port, or 0 for a free one") from error
-    finally:
-        waiting.cancel()
-    return True
 
 
 _LOOK_EVERY_S = 2.0
@@ -93,34 +86,19 @@ def _document(cluster: EmbeddedCluster) -> dict[str, object]:
 
 async def run_broker(broker: BrokerServer, *, as_json: bool) -> None:
     """Start the broker, print its address, and shut it down in order at the first signal."""
-    loop = asyncio.get_running_loop()
     with told_to_stop() as told:
         options = broker.options
         if not await started(broker.start(), told, f"port {options.port} of {options.host}"):
             return
-        waiting = loop.create_task(told.wait())
-        try:
-            show(_broker_ready(broker, as_json=as_json))
-            failing = loop.create_task(broker.until_failed())
-            await asyncio.wait({waiting, failing}, return_when=asyncio.FIRST_COMPLETED)
-            failed = failing.done()
-            failing.cancel()
-            await broker.stop()
-            if failed:
-                raise BrokerFailed(f"broker {broker.options.broker_id} has ended: {failing.result()}")
-        finally:
-            waiting.cancel()
+        show(_broker_ready(broker, as_json=as_json))
+        reason = await unless_told(told, broker.until_failed())
+        await broker.stop()
+        if reason is not None:
+            raise BrokerFailed(f"broker {broker.options.broker_id} has ended: {reason}")
 
 
 def _broker_ready(broker: BrokerServer, *, as_json: bool) -> Answer:
     number, host = broker.options.broker_id, broker.options.host
     port = int(broker.address.rpartition(":")[2])
-
-    def draw(console: Console) -> None:
-        console.print(f"broker {number} listens on {host}:{port}; ctrl-C stops it")
-
-    return Answer(
-        document=lambda: {"id": number, "host": host, "port": port},
-        draw=draw,
-        as_json=as_json,
-    )
+    text = f"broker {number} listens on {host}:{port}; ctrl-C stops it"
+    return line(text, {"id": number, "host": host, "port": port}, as_json=as_json)

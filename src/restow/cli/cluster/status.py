@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.frame import Answer
-
-if TYPE_CHECKING:
-    from restow.client import KafkaAdmin
 
 ABOUT = "Show brokers, leaders and replicas out of sync."
 HELP = """Show a cluster's controller and, per broker, how many replicas it has, leads and keeps in sync.
@@ -35,7 +32,9 @@ def command(
     from restow.cli.cluster.status_view import read_status, status_view
 
     if watch:
-        on_cluster(bootstrap, lambda admin: _watch(admin, watch, as_json=as_json))
+        from restow.cli.shared.live import show_live
+
+        on_cluster(bootstrap, lambda admin: show_live(admin, watch, as_json=as_json))
         return None
     status = on_cluster(bootstrap, read_status)
     return Answer(
@@ -43,9 +42,3 @@ def command(
         draw=lambda console: console.print(status_view(status)),
         as_json=as_json,
     )
-
-
-async def _watch(admin: KafkaAdmin, seconds: float, *, as_json: bool) -> None:
-    from restow.cli.shared.live import show_live
-
-    await show_live(admin, seconds, as_json=as_json)

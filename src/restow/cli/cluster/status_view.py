@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from restow.cli.shared.drawing import clean
-from restow.sizes import count
+from restow.cli.shared.tables import LABEL, NAME, NUMBER, Grid
+from restow.client import BrokerError, ClientError
+from restow.sizes import count, human_bytes
+from restow.snapshot import hidden_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
-    from restow.cli.shared.tables import Grid
     from restow.client import BrokerLogDirs, ClusterView, KafkaAdmin
     from restow.model import BrokerId, Snapshot, Topic
 
@@ -86,9 +88,6 @@ class Status:
 
 async def read_status(admin: KafkaAdmin) -> Status:
     """Ask the cluster for its state."""
-    from restow.client import BrokerError, ClientError
-    from restow.snapshot import hidden_topics
-
     view = await admin.describe_cluster()
     topics = await admin.describe_topics()
     disks = await admin.describe_log_dirs([node.id for node in view.nodes])
@@ -157,9 +156,6 @@ def status_view(status: Status) -> RenderableType:
 
 
 def _table(status: Status) -> Grid:
-    from restow.cli.shared.tables import LABEL, NAME, NUMBER, Grid
-    from restow.sizes import human_bytes
-
     table = Grid(
         ("broker", LABEL),
         ("address", NAME),

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from restow.cli.shared.flags import parse_names
+from restow.errors import InvalidInput
+
 ABOUT = "Start a cluster of brokers in this process."
 HELP = """Start brokers that unmodified Kafka clients can use, in this process, until ctrl-C.
 
@@ -67,10 +70,8 @@ def command(
     from restow.cli.cluster.broker import parse_configs
     from restow.cli.cluster.folder import Shape, held
     from restow.cli.cluster.run import run_until_told
-    from restow.cli.shared.flags import parse_names
     from restow.cluster.config.table import InvalidConfig
     from restow.cluster.embedded import EmbeddedCluster
-    from restow.errors import InvalidInput
     from restow.runtime.loop import run
 
     asked = Shape(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
+from restow.cli.shared.tables import LABEL, NAME, WORDS, Grid
+from restow.errors import AssignorFailed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,19 +38,10 @@ class AssignorLine:
     """None if the plug-in cannot be loaded; `about` has the reason."""
     plugged_in: bool
 
-    def document(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "about": self.about,
-            "cooperative": self.cooperative,
-            "plugged_in": self.plugged_in,
-        }
-
 
 def list_assignors() -> tuple[AssignorLine, ...]:
     """Return all assignors by name, each with the first line of its docstring."""
     from restow.assignors import get, names
-    from restow.errors import AssignorFailed
 
     found = []
     for name in names():
@@ -71,9 +65,6 @@ def list_assignors() -> tuple[AssignorLine, ...]:
 def draw_assignors(console: Console, lines: tuple[AssignorLine, ...]) -> None:
     from rich.text import Text
 
-    from restow.cli.shared.drawing import clean
-    from restow.cli.shared.tables import LABEL, NAME, WORDS, Grid
-
     table = Grid(("name", NAME), ("rebalance", LABEL), ("from", LABEL), ("about", WORDS))
     for line in lines:
         table.add_row(
@@ -90,7 +81,7 @@ def command(
 ) -> Answer:
     lines = list_assignors()
     return Answer(
-        document=lambda: {"assignors": [line.document() for line in lines]},
+        document=lambda: {"assignors": [asdict(line) for line in lines]},
         draw=lambda console: draw_assignors(console, lines),
         as_json=as_json,
     )

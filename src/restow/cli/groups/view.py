@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.cli.shared.drawing import bar, clean, cut, glyphs, heading, middle_out, put, put_picture, ranges
+from restow.cli.shared.tables import BAR, NAME, NUMBER, WORDS, Grid
 from restow.sizes import count
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ def _title(report: GroupReport, marks: Glyphs) -> str:
 
 
 def _draw_members(console: Console, report: GroupReport, rows: int, marks: Glyphs) -> None:
-    from restow.cli.shared.tables import BAR, NAME, NUMBER, WORDS, Grid
-
     sizes = {member: len(owned) for member, owned in report.after.items()}
     largest = max(sizes.values(), default=0)
     table = Grid(("member", NAME), ("count", NUMBER), ("", BAR), ("partitions", WORDS))

@@ -11,6 +11,7 @@ import typer
 from restow.cli.pipeline.options import SparkOptions, spark_for
 from restow.cli.shared.connection import Bootstrap, on_cluster, properties_for
 from restow.errors import InvalidInput, LakeFailed
+from restow.sizes import count, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,6 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per sample.")] = False,
 ) -> None:
     from restow.pipeline.checkpoints import local_path
-    from restow.sizes import milliseconds
 
     if (lake is None) == (to_topic is None):
         raise InvalidInput("where to? Say either --lake DIR or --to-topic TOPIC")
@@ -160,7 +160,6 @@ def _say_begin(cluster: str, into: str, where: str, checkpoint: str, *, as_json:
 
 def _say_end(seen: int, rows: int, into: str, *, as_json: bool) -> None:
     from restow.cli.pipeline.streaming import say, say_document
-    from restow.sizes import count
 
     if as_json:
         say_document({"samples": seen, "rows": rows})
@@ -216,8 +215,6 @@ def _put(spark: Any, bootstrap: str, properties: dict[str, str], lake: str | Non
 
 
 def _lines(sample: Sample) -> Iterator[str]:
-    from restow.sizes import count
-
     rows = ", ".join(f"{number:,} {name}" for name, number in sample.rows.items() if number)
     when = (sample.at or "")[11:19]
     yield f"{when} sample {sample.number}: {rows or 'nothing'} from {count(sample.brokers, 'broker')}"

@@ -8,7 +8,9 @@ import typer
 
 from restow.cli.pipeline.options import PipelineOptions
 from restow.cli.shared.frame import Answer
+from restow.cli.shared.tables import Column, draw_rows, number, size, word
 from restow.pipeline.running import STATISTICS, check_statistic
+from restow.text_files import write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,7 +70,6 @@ def _write_plans(found: Any, folder: str | None) -> int:
     from pathlib import Path
 
     from restow.pipeline.names import file_name
-    from restow.text_files import write_text
 
     if folder is None:
         return 0
@@ -81,8 +82,6 @@ def _write_plans(found: Any, folder: str | None) -> int:
 
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
-    from restow.cli.shared.tables import Column, draw_rows, number, size, word
-
     columns = (
         Column("cluster", "cluster", word, left=True),
         Column("urgency", "urgency", number),

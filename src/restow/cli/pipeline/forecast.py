@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from restow.cli.pipeline.options import PipelineOptions
-from restow.cli.pipeline.run import LimitOptions
+from restow.cli.pipeline.pipeline_run import LimitOptions
 from restow.cli.shared.frame import Answer
+from restow.cli.shared.tables import Column, draw_rows, moment, number, size, word
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +39,6 @@ def command(*, limits: LimitOptions, options: PipelineOptions) -> Answer:
 
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
-    from restow.cli.shared.tables import Column, draw_rows, moment, number, size, word
     from restow.pipeline.jobs.forecast import note
 
     columns = (

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from restow.cli.pipeline.options import PipelineOptions
+from restow.cli.shared.flags import parse_names
 from restow.cli.shared.frame import Answer
+from restow.cli.shared.tables import Column, draw_rows, number, word
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +36,6 @@ def command(
     options: PipelineOptions,
 ) -> Answer:
     from restow.assignors import get
-    from restow.cli.shared.flags import parse_names
 
     names = parse_names(assignors, "--assignors")
     for name in names:
@@ -49,8 +50,6 @@ def command(
 
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
-    from restow.cli.shared.tables import Column, draw_rows, number, word
-
     columns = (
         Column("group", "group", word, left=True),
         Column("assignor", "assignor", word, left=True),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from restow.cli.pipeline.options import AsJson, LakeFolder, SparkOptions, documents, opened, plain
 from restow.cli.shared.frame import Answer
+from restow.cli.shared.tables import Column, draw_rows, moment, number, size, word
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,8 +31,6 @@ def command(
         rows = documents(there.describe())
 
     def draw(console: Console) -> None:
-        from restow.cli.shared.tables import Column, draw_rows, moment, number, size, word
-
         columns = (
             Column("table", "table", word, left=True),
             Column("cluster", "cluster", word, left=True),

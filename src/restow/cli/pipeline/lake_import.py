@@ -8,6 +8,7 @@ import typer
 
 from restow.cli.pipeline.options import AsJson, LakeFolder, SparkOptions, opened
 from restow.cli.shared.frame import Answer
+from restow.text_files import read_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +35,6 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.pipeline.importing import import_map, imported
-    from restow.text_files import read_text
 
     given = import_map(read_text(mapping), mapping)
     with opened("lake import", lake, spark, as_json=as_json) as there:

@@ -14,6 +14,7 @@ import typer
 from restow.cli.shared.frame import Answer, console
 from restow.cli.shared.options import section
 from restow.errors import InvalidInput
+from restow.sizes import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -199,7 +200,6 @@ def _moment(text: str | None, flag: str) -> datetime | None:
     from datetime import UTC, datetime
 
     from restow.runtime.clock import SystemClock
-    from restow.sizes import milliseconds
 
     try:
         moment = datetime.fromisoformat(text)

@@ -32,7 +32,7 @@ def command(
     ] = None,
     options: PipelineOptions,
 ) -> Answer:
-    from restow.cli.pipeline.run import draw_skew
+    from restow.cli.pipeline.pipeline_run import draw_skew
     from restow.pipeline.jobs.skew import DIMENSIONS, MEASURES
 
     for given, known, flag in ((of, DIMENSIONS, "--of"), (measure, MEASURES, "--measure")):

@@ -9,6 +9,7 @@ import typer
 from restow.cli.pipeline.options import SparkOptions, spark_for
 from restow.cli.shared.connection import Bootstrap, on_cluster, properties_for
 from restow.errors import InvalidInput
+from restow.sizes import count, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,6 @@ def command(
     from restow.cli.pipeline.streaming import run_until_told, say, say_document
     from restow.cli.shared.signals import told_to_stop_here
     from restow.pipeline.names import file_name
-    from restow.sizes import count, milliseconds
 
     every_ms = milliseconds(every, "--every")
     cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, from_topic))
@@ -90,8 +90,6 @@ async def _looked_at(admin: KafkaAdmin, topic: str) -> str:
 
 
 def _lines(batch: Arrived) -> Iterator[str]:
-    from restow.sizes import count
-
     rows = ", ".join(f"{number:,} {name}" for name, number in batch.rows.items() if number)
     refused = f"; {count(batch.refused, 'record')} refused: no samples" if batch.refused else ""
     yield f"batch {batch.number}: {rows or 'nothing'}{refused}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.cli.shared.drawing import bar, clean, cut, glyphs, heading, middle_out, put, put_picture
+from restow.cli.shared.tables import BAR, NAME, NUMBER, Grid
 from restow.sizes import count
 
 if TYPE_CHECKING:
@@ -180,8 +181,6 @@ def _row(
 
 def _draw_loads(console: Console, report: PlaceReport, rows: int, marks: Glyphs) -> None:
     from rich.text import Text
-
-    from restow.cli.shared.tables import BAR, NAME, NUMBER, Grid
 
     loads = sorted(report.evaluation.loads, key=lambda load: (load.rack is None, load.rack or "", load.id))
     most_replicas = max(load.replicas for load in loads)

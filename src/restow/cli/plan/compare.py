@@ -10,6 +10,8 @@ import typer
 from restow.cli.plan.files import PlanFile
 from restow.cli.plan.options import AsJson
 from restow.cli.shared.frame import Answer
+from restow.cli.shared.tables import LABEL, NUMBER, Grid
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,9 +40,6 @@ def command(
 
 
 def _draw(console: Console, found: PlanComparison) -> None:
-    from restow.cli.shared.tables import LABEL, NUMBER, Grid
-    from restow.sizes import human_bytes
-
     table = Grid(("", LABEL), ("first", NUMBER), ("second", NUMBER))
     table.add_row("moves", *(f"{each:,}" for each in found.moves))
     table.add_row("to copy", *map(human_bytes, found.copied_bytes))

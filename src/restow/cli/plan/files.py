@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from restow.cli.place.options import Format
+from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer, save_document
 from restow.cli.shared.options import section
 from restow.errors import InvalidInput
@@ -130,7 +131,6 @@ class PlanOutput:
 
     def _draw_files(self, console: Console, plan: Plan) -> None:
         """Print the plan's digest and the names of its files."""
-        from restow.cli.shared.drawing import clean
         from restow.plan.files.approval import short
         from restow.plan.files.text import digest_of
 

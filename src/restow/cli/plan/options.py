@@ -18,6 +18,7 @@ from restow.cli.snapshot.source import INPUT, SnapshotSource
 from restow.errors import InvalidInput
 from restow.model import Limits
 from restow.sizes import parse_size
+from restow.text_files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,7 +193,6 @@ class PlanOptions:
         if self.html is not None:
             from restow.cli.plan.show_html import page_of
             from restow.plan.explain.view import view_of
-            from restow.text_files import write_text
 
             write_text(self.html, page_of(plan, view_of(plan, snapshot), told, dirs))
         return wanted.answer(plan, view.document, view.draw)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from restow.cli.place.options import Format
 from restow.cli.plan.files import Approval, AsFormat, Output, PlanFile, PlanOutput, Rollback
 from restow.cli.plan.options import AsJson, Partial
+from restow.cli.shared.drawing import clean, put
 from restow.cli.shared.frame import INCOMPLETE, Answer
 from restow.cli.snapshot.source import SnapshotSource
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,8 +76,6 @@ def _draw(
     console: Console, plan: Plan, view: PlanView, changed: Sequence[Difference], *, refused: bool
 ) -> None:
     from restow.cli.plan.show_view import draw
-    from restow.cli.shared.drawing import clean, put
-    from restow.sizes import count
     from restow.verify.evidence import some
 
     kinds = Counter(each.drift for each in changed)

@@ -10,6 +10,8 @@ from restow.cli.place.options import Format
 from restow.cli.plan.files import Approval, AsFormat, PlanFile, PlanOutput, Rollback
 from restow.cli.plan.options import AsJson
 from restow.cli.shared.frame import Answer
+from restow.sizes import parse_rate
+from restow.text_files import write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,8 +52,6 @@ def command(
     from restow.plan.drift import check_same_cluster
     from restow.plan.explain.view import view_of
     from restow.plan.judge.waves import violations_of
-    from restow.sizes import parse_rate
-    from restow.text_files import write_text
 
     rate = None if throttle is None else parse_rate(throttle, "--throttle")
     wanted = PlanOutput(form=form, rollback=rollback, as_json=as_json)

@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from restow.cli.shared.drawing import clean, heading, middle_out, put
+from restow.cli.shared.tables import NUMBER, Grid
+from restow.plan.explain.view import seconds_at
+from restow.plan.files.text import digest_of
+from restow.plan.judge.waves import told
+from restow.sizes import count, human_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,9 +30,6 @@ def document(
     plan: Plan, view: PlanView, rate: int | None = None, violations: Sequence[PlanViolation] = ()
 ) -> dict[str, object]:
     """Return the document that `--json` prints."""
-    from restow.plan.explain.view import seconds_at
-    from restow.plan.files.text import digest_of
-
     return {
         "title": plan.title,
         "cluster_id": plan.cluster_id,
@@ -65,9 +69,6 @@ def draw(
     rate: int | None = None,
 ) -> None:
     """Draw tables and a few sentences."""
-    from restow.cli.shared.drawing import clean, put
-    from restow.sizes import count, human_bytes
-
     if plan.title:
         put(console, clean(plan.title), style="bold")
     if not plan.moves:
@@ -92,17 +93,12 @@ def draw(
 
 def draw_judgement(console: Console, violations: Sequence[PlanViolation]) -> None:
     """Print the judge's verdict in a line."""
-    from restow.cli.shared.drawing import clean, put
-    from restow.plan.judge.waves import told
-
     verdict = f"broken: {clean(told(violations))}" if violations else "nothing is broken"
     put(console, f"judge: {verdict}", style="red" if violations else "dim")
 
 
 def draw_leaves(console: Console, plan: Plan) -> None:
     """Draw the partitions that the plan leaves behind, each with the reason."""
-    from restow.cli.shared.drawing import clean, heading
-
     if not plan.leaves:
         return
     heading(console, "Left behind")
@@ -119,8 +115,6 @@ def _rates(rate: int | None) -> Sequence[int]:
 def times(view: PlanView, rate: int | None) -> str:
     """Return the expected time at this rate, or at some usual ones."""
     from restow.cli.runs.view import duration
-    from restow.plan.explain.view import seconds_at
-    from restow.sizes import human_bytes
 
     found = (f"{duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
     return f"takes at least {', '.join(found)} per broker"
@@ -128,8 +122,6 @@ def times(view: PlanView, rate: int | None) -> str:
 
 def limits_of(plan: Plan) -> str:
     """Return the limits that hold while the plan is executed."""
-    from restow.sizes import count
-
     limits = plan.limits
     return (
         f"up to {limits.moves_in:,} in and {limits.moves_out:,} out per broker at a time, "
@@ -138,10 +130,6 @@ def limits_of(plan: Plan) -> str:
 
 
 def _draw_brokers(console: Console, view: PlanView) -> None:
-    from restow.cli.shared.drawing import heading, middle_out
-    from restow.cli.shared.tables import NUMBER, Grid
-    from restow.sizes import human_bytes
-
     heading(console, "Brokers" if view.whole_cluster else "Brokers, as far as the plan's partitions go")
     names = ("broker", "before", "after", "replicas", "first of", "receives", "sends", "between dirs")
     table = Grid(*((name, NUMBER) for name in names))
@@ -163,9 +151,6 @@ def _draw_brokers(console: Console, view: PlanView) -> None:
 
 
 def _draw_dirs(console: Console, view: PlanView) -> None:
-    from restow.cli.shared.drawing import clean, heading, middle_out, put
-    from restow.sizes import human_bytes
-
     if not view.dirs:
         return
     heading(console, "Log dirs")
@@ -180,9 +165,6 @@ def _draw_dirs(console: Console, view: PlanView) -> None:
 
 
 def _draw_moves(console: Console, moves: Sequence[Move]) -> None:
-    from restow.cli.shared.drawing import clean, heading, put
-    from restow.sizes import human_bytes
-
     heading(console, "Moves")
     for move in moves:
         copied = f", {human_bytes(move.bytes_to_copy)}" if move.bytes_to_copy else ", nothing to copy"

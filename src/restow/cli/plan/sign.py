@@ -10,6 +10,7 @@ import typer
 from restow.cli.plan.files import PlanFile
 from restow.cli.plan.options import AsJson
 from restow.cli.shared.frame import Answer
+from restow.text_files import read_text, write_text
 
 ABOUT = "Approve a plan with a key."
 HELP = """Sign a plan with the approver's Ed25519 key. The command adds the signature to the file.
@@ -36,7 +37,6 @@ def command(
     from restow.plan.files.approval import sign
     from restow.plan.files.reading import read_key
     from restow.plan.files.text import digest_of, loads
-    from restow.text_files import read_text, write_text
 
     signed = sign(read_text(file), read_key(key), file, key)
     write_text(file, signed)

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cli.plan.show_view import draw_leaves, times
+from restow.cli.shared.drawing import bar, clean, glyphs, middle_out, put
+from restow.cli.shared.tables import BAR, LABEL, NAME, NUMBER, Grid
+from restow.plan.explain.view import view_of
+from restow.plan.files.text import digest_of
+from restow.sizes import count, human_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -28,8 +35,6 @@ class View:
 
     def document(self) -> dict[str, object]:
         """Return the document that `--json` prints."""
-        from restow.plan.files.text import digest_of
-
         plan, told = self._plan, self._told
         return {
             "title": plan.title,
@@ -58,11 +63,6 @@ class View:
 
     def draw(self, console: Console) -> None:
         """Draw tables and a few sentences."""
-        from restow.cli.plan.show_view import times
-        from restow.cli.shared.drawing import put
-        from restow.plan.explain.view import view_of
-        from restow.sizes import count
-
         plan, told = self._plan, self._told
         if plan.moves:
             moved = f"{count(len(plan.moves), 'partition')} in {count(len(plan.waves), 'wave')}"
@@ -92,17 +92,12 @@ class View:
         self._draw_left(console)
 
     def _draw_bound(self, console: Console) -> None:
-        from restow.sizes import human_bytes
-
         if self._told.ratio is not None:
             least = f"at least {human_bytes(self._told.bound_bytes or 0)} have to be"
             times = f"this is {self._told.ratio:.4f} times that ({self._plan.bound_by})"
             console.print(f"{least}; {times}", style="dim")
 
     def _draw_left(self, console: Console) -> None:
-        from restow.cli.plan.show_view import draw_leaves
-        from restow.sizes import count
-
         if not self._plan.leaves:
             return
         left = count(len(self._plan.leaves), "partition")
@@ -116,8 +111,6 @@ class View:
 
 
 def _to_copy(told: Explanation) -> str:
-    from restow.sizes import human_bytes
-
     within = told.copied_bytes - told.between_brokers_bytes
     if not within:
         return f"{human_bytes(told.copied_bytes)} to copy"
@@ -151,8 +144,6 @@ def _note_fields(note: Note) -> dict[str, object]:
 
 
 def _note_line(note: Note) -> str:
-    from restow.cli.shared.drawing import clean
-
     names = ", ".join(map(str, note.partitions[:_NAMED]))
     more = len(note.partitions) - _NAMED
     named = f": {names}" + (f" and {more:,} more (--json names all)" if more > 0 else "") if names else ""
@@ -185,8 +176,6 @@ GOAL_HEADS = (
 
 
 def _draw_goals(console: Console, goals: Iterable[GoalLine]) -> None:
-    from restow.cli.shared.tables import LABEL, NUMBER, Grid
-
     table = Grid(*((name, LABEL if name == "goal" else NUMBER) for name in GOAL_HEADS))
     for goal in goals:
         table.add_row(*goal_cells(goal))
@@ -196,10 +185,6 @@ def _draw_goals(console: Console, goals: Iterable[GoalLine]) -> None:
 
 
 def _draw_amounts(console: Console, what: str, amounts: Sequence[Amount]) -> None:
-    from restow.cli.shared.drawing import bar, glyphs, middle_out
-    from restow.cli.shared.tables import BAR, NAME, NUMBER, Grid
-    from restow.sizes import human_bytes
-
     most = max((max(each.before_bytes or 0, each.after_bytes or 0) for each in amounts), default=0)
     marks = glyphs(console)
     first = NUMBER if what == "broker" else NAME

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
@@ -27,10 +28,10 @@ def command(
     broker: Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker's id.")],
     bootstrap: Bootstrap,
     as_json: AsJson = False,
-) -> None:
-    from restow.cli.runs.verdict_view import tell
+) -> Answer:
+    from restow.cli.runs.verdict_view import verdict_answer
 
-    tell(on_cluster(bootstrap, lambda admin: _check(admin, broker)), as_json=as_json)
+    return verdict_answer(on_cluster(bootstrap, lambda admin: _check(admin, broker)), as_json=as_json)
 
 
 async def _check(admin: KafkaAdmin, broker: int) -> Verdict:

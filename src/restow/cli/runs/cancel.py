@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from restow.cli.runs.flags import JournalFolder, RunName, Yes, carry_out, preview
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean
-from restow.cli.shared.frame import Answer
+from restow.cli.shared.frame import Answer, line
 from restow.sizes import count
 
 if TYPE_CHECKING:
@@ -52,17 +52,13 @@ def command(
             "would be taken back"
         )
         found = {"run": name, "under_way": moves, "throttles": throttles}
-        asked = preview(sentence, lambda: found, "Take it back?", "Add --yes to do it", as_json=as_json)
+        asked = preview(sentence, found, "Take it back?", "Add --yes to do it", as_json=as_json)
         if asked is not None:
             return asked
     carry_out(bootstrap, journal, work, as_json=as_json, cancels=True)
     if told != [True]:
         return None
-    return Answer(
-        document=lambda: {"told": True},
-        draw=lambda console: console.print("the run has been told to cancel; `restow watch` shows it"),
-        as_json=as_json,
-    )
+    return line("the run has been told to cancel; `restow watch` shows it", {"told": True}, as_json=as_json)
 
 
 async def _under_way(admin: KafkaAdmin, journal: str | None, name: str | None) -> tuple[str, list[str], int]:

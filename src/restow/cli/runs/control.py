@@ -8,8 +8,8 @@ import typer
 
 from restow.cli.runs.flags import BY_HOUR, RATES, JournalFolder
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
-from restow.cli.shared.drawing import clean
-from restow.cli.shared.frame import Answer
+from restow.cli.shared.frame import Answer, line
+from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
@@ -42,7 +42,6 @@ def command(
     journal: JournalFolder = None,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.errors import InvalidInput
     from restow.execute.run.control import LEAVE, ControlRequest
     from restow.execute.throttle.hours import HourlyThrottle
 
@@ -58,15 +57,10 @@ def command(
     if request == ControlRequest():
         raise InvalidInput("nothing to change: give --throttle, --moves-in, --moves-out, --pause or --go-on")
     run = on_cluster(bootstrap, lambda admin: _request(admin, journal, request))
-    return Answer(
-        document=lambda: {"run": run, "told": True},
-        draw=lambda console: console.print(f"run {clean(run)} has been told"),
-        as_json=as_json,
-    )
+    return line(f"run {run} has been told", {"run": run, "told": True}, as_json=as_json)
 
 
 async def _request(admin: KafkaAdmin, journal: str | None, request: ControlRequest) -> str:
-    from restow.errors import InvalidInput
     from restow.execute.run.control import Control
     from restow.execute.run.lock import holder_of
     from restow.execute.run.start import run_context

@@ -8,7 +8,8 @@ import typer
 
 from restow.cli.runs.flags import JournalFolder
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
-from restow.cli.shared.frame import FAILED, Answer, show
+from restow.cli.shared.drawing import clean
+from restow.cli.shared.frame import FAILED, Answer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,17 +35,14 @@ def command(
     fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired.")] = False,
     journal: JournalFolder = None,
     as_json: AsJson = False,
-) -> None:
+) -> Answer:
     found = on_cluster(bootstrap, lambda admin: _examine(admin, journal, fix=fix))
-    show(
-        Answer(
-            document=lambda: [each.document() for each in found],
-            draw=lambda console: _draw(console, found, fixed=fix),
-            as_json=as_json,
-        )
+    return Answer(
+        document=lambda: [each.document() for each in found],
+        draw=lambda console: _draw(console, found, fixed=fix),
+        as_json=as_json,
+        code=FAILED if found else 0,
     )
-    if found:
-        raise typer.Exit(FAILED)
 
 
 async def _examine(admin: KafkaAdmin, journal: str | None, *, fix: bool) -> tuple[Finding, ...]:
@@ -59,8 +57,6 @@ async def _examine(admin: KafkaAdmin, journal: str | None, *, fix: bool) -> tupl
 
 
 def _draw(console: Console, found: tuple[Finding, ...], *, fixed: bool) -> None:
-    from restow.cli.shared.drawing import clean
-
     if not found:
         console.print("all is in order")
         return

@@ -20,7 +20,10 @@ from restow.cli.runs.flags import (
     demand_yes,
 )
 from restow.cli.shared.connection import Bootstrap, on_cluster
+from restow.cli.shared.drawing import clean, put, ranges
+from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
+from restow.sizes import count, human_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,15 +76,14 @@ def command(
     ] = False,
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per event.")] = False,
-) -> None:
+) -> Answer | None:
     from restow.execute.run.start import check_complete, execute
 
     wanted = approval.read(plan)
     if not partial:
         check_complete(wanted, plan, "--partial")
     if check:
-        _check(bootstrap, journal, wanted, as_json=as_json)
-        return
+        return _check(bootstrap, journal, wanted, as_json=as_json)
     if throttle is None:
         raise InvalidInput("--throttle is needed: a rate per broker like 50MB/s, `auto`, or `none`")
     options = settings.options(throttle)
@@ -92,23 +94,22 @@ def command(
     carry_out(
         bootstrap, journal, lambda world, watcher: execute(world, wanted, options, watcher), as_json=as_json
     )
+    return None
 
 
-def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) -> None:
-    """Print the checks. A check that could not be made does not keep a run from beginning."""
-    from restow.cli.runs.verdict_view import tell
+def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) -> Answer:
+    """Return the checks. A check that could not be made does not keep a run from beginning."""
+    from restow.cli.runs.verdict_view import verdict_answer
     from restow.execute.run.start import examine, run_context
     from restow.verify import blocking
 
     verdict = on_cluster(bootstrap, lambda admin: examine(run_context(admin, journal), plan))
-    tell(verdict, as_json=as_json, holds=not blocking(verdict))
+    return verdict_answer(verdict, as_json=as_json, holds=not blocking(verdict))
 
 
 def _draw(console: Console, plan: Plan, throttle: str) -> None:
     """Draw the changes in a few lines, for the user to read before the question."""
-    from restow.cli.shared.drawing import clean, put, ranges
     from restow.plan.files.text import digest_of
-    from restow.sizes import count, human_bytes
 
     into = {broker for move in plan.moves for broker in (*move.adding, *move.dir_changes)}
     out_of = {broker for move in plan.moves for broker in move.removing}

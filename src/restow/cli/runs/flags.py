@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from restow.cli.shared.connection import on_cluster
-from restow.cli.shared.frame import FAILED, Answer, console
+from restow.cli.shared.frame import FAILED, INTERRUPTED, Answer, complain, console, line
 from restow.cli.shared.options import section
 from restow.errors import InvalidInput, RestowError
 
@@ -115,7 +115,6 @@ def carry_out(
     A run that was cancelled is a success only for a command that `cancels`.
     """
     from restow.cli.runs.screen import Screen, conclude, leave_at_once
-    from restow.cli.shared.frame import FAILED, INTERRUPTED, complain
     from restow.execute.progress.outcome import Ending
     from restow.execute.run.start import run_context
 
@@ -157,16 +156,12 @@ def can_ask(*, as_json: bool) -> bool:
     return not as_json and sys.stdout.isatty() and sys.stdin.isatty()
 
 
-def preview(
-    sentence: str, document: Callable[[], object], question: str, advice: str, *, as_json: bool
-) -> Answer | None:
+def preview(sentence: str, document: object, question: str, advice: str, *, as_json: bool) -> Answer | None:
     """Return the answer that only says what would change, or ask on a terminal whether to change it."""
     if can_ask(as_json=as_json):
         confirm(question, lambda console: console.print(sentence))
         return None
-    return Answer(
-        document=document, draw=lambda console: console.print(f"{sentence}. {advice}"), as_json=as_json
-    )
+    return line(f"{sentence}. {advice}", document, as_json=as_json)
 
 
 def confirm(question: str, draw: Callable[[Console], None]) -> None:

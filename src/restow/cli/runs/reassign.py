@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from restow import __version__
+from restow.cli.shared.connection import Manner, hush, settings_for
 from restow.cli.shared.drawing import clean_lines
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ def command(ctx: typer.Context) -> None:
 
 def reassign(given: Sequence[str]) -> int:
     """Run one call; report wrong flags on stderr."""
-    from restow.cli.shared.connection import hush
     from restow.client import connected, zookeeper_connected
     from restow.kafka_tool import UsageError, asks_for_version, parse_arguments, run_tool
     from restow.runtime.clock import SystemClock
@@ -81,8 +81,6 @@ def reassign(given: Sequence[str]) -> int:
 
 
 def _settings(arguments: Arguments) -> ConnectionSettings:
-    from restow.cli.shared.connection import Manner, settings_for
-
     config = arguments.text("command-config") if "command-config" in arguments.values else None
     return settings_for(arguments.text("bootstrap-server"), Manner(command_config=config))
 

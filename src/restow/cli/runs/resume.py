@@ -49,7 +49,7 @@ def command(
     options = settings.options(throttle)
     if not yes:
         left = on_cluster(bootstrap, lambda admin: _left(admin, journal, run))
-        told = preview(_sentence(left), lambda: left, "Go on?", "Add --yes to go on", as_json=as_json)
+        told = preview(_sentence(left), left, "Go on?", "Add --yes to go on", as_json=as_json)
         if told is not None:
             return told
     carry_out(

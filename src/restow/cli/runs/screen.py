@@ -16,12 +16,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from restow.cli.runs.flags import can_ask
+from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import FAILED, complain, console
 from restow.cli.shared.keys import Keys
 from restow.execute.progress.outcome import Ending
 from restow.execute.progress.status import RunEvent, RunListener
 from restow.execute.run.control import CANCEL, LEAVE, Control, ControlRequest
 from restow.execute.throttle.pace import ASKED_TO_PAUSE
+from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 
 if TYPE_CHECKING:
@@ -99,8 +101,6 @@ class Screen:
         if self.interactive:
             self._draw()
             return
-        from restow.runtime.clock import SystemClock
-
         self._line(RunEvent(at_ms=SystemClock().now_ms(), kind="progress", facts=status.document()))
 
     def _line(self, event: RunEvent) -> None:
@@ -115,7 +115,6 @@ class Screen:
         from rich.text import Text
 
         from restow.cli.runs.view import picture
-        from restow.cli.shared.drawing import clean
 
         asked = [] if self._keys is None else [Text(_QUESTION, style="bold yellow")]
         seen = [] if self._last is None else [picture(self._last)]

@@ -60,7 +60,7 @@ def command(
             f"{human_bytes(plan.bytes_to_copy)} to copy"
         )
         told = preview(
-            sentence, lambda: _document(name, plan), "Move them back?", "Add --yes to do it", as_json=as_json
+            sentence, _document(name, plan), "Move them back?", "Add --yes to do it", as_json=as_json
         )
         if told is not None:
             return told

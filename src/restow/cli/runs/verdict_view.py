@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from restow.cli.shared.frame import FAILED, Answer, show
+from restow.cli.shared.drawing import PRETTY, clean, glyphs
+from restow.cli.shared.frame import FAILED, Answer
+from restow.cli.shared.tables import LABEL, WORDS, Grid
 from restow.model import CheckOutcome
 
 if TYPE_CHECKING:
@@ -19,21 +19,18 @@ _PLAIN = {"holds": "+", "fails": "x", "unknown": "?"}
 _STYLES = {"holds": "green", "fails": "red", "unknown": "yellow"}
 
 
-def tell(verdict: Verdict, *, as_json: bool, holds: bool | None = None) -> None:
-    """Print the verdict; exit with code 1 unless all checks hold.
+def verdict_answer(verdict: Verdict, *, as_json: bool, holds: bool | None = None) -> Answer:
+    """Return the answer that shows the verdict, with exit code 1 unless all checks hold.
 
     `holds` overrides that, for callers that tolerate a check that could not be made.
     """
     good = verdict.holds if holds is None else holds
-    show(
-        Answer(
-            document=lambda: verdict_document(verdict, holds=good),
-            draw=lambda console: draw_verdict(console, verdict, holds=good),
-            as_json=as_json,
-        )
+    return Answer(
+        document=lambda: verdict_document(verdict, holds=good),
+        draw=lambda console: draw_verdict(console, verdict, holds=good),
+        as_json=as_json,
+        code=0 if good else FAILED,
     )
-    if not good:
-        raise typer.Exit(FAILED)
 
 
 def verdict_document(verdict: Verdict, *, holds: bool) -> dict[str, object]:
@@ -56,9 +53,6 @@ def verdict_document(verdict: Verdict, *, holds: bool) -> dict[str, object]:
 def draw_verdict(console: Console, verdict: Verdict, *, holds: bool) -> None:
     """Draw one line per check, with advice below each one that fails."""
     from rich.text import Text
-
-    from restow.cli.shared.drawing import PRETTY, clean, glyphs
-    from restow.cli.shared.tables import LABEL, WORDS, Grid
 
     is_pretty = glyphs(console) is PRETTY
     signs, arrow = (_PRETTY, "→") if is_pretty else (_PLAIN, "->")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from restow.cli.plan.files import Approval, PlanFile
 from restow.cli.plan.options import AsJson
 from restow.cli.runs.flags import JournalFolder
+from restow.cli.shared.frame import Answer
 from restow.cli.snapshot.source import SnapshotSource
 
 ABOUT = "Check that a plan is done and nothing is left over."
@@ -30,10 +31,10 @@ def command(
     journal: JournalFolder = None,
     approval: Approval,
     as_json: AsJson = False,
-) -> None:
-    from restow.cli.runs.verdict_view import tell
+) -> Answer:
+    from restow.cli.runs.verdict_view import verdict_answer
     from restow.execute.journal.runs import throttles_on
     from restow.verify import verify
 
     plan = approval.read(file)
-    tell(verify(plan, source.read(), throttles_on(plan, journal)), as_json=as_json)
+    return verdict_answer(verify(plan, source.read(), throttles_on(plan, journal)), as_json=as_json)

@@ -11,6 +11,7 @@ import typer
 
 from restow.cli.runs.flags import JournalFolder
 from restow.cli.shared.connection import Bootstrap, on_cluster
+from restow.cli.shared.frame import console
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
@@ -45,7 +46,6 @@ async def _watch(
 
     from restow.cli.runs.screen import leave_at_once
     from restow.cli.runs.view import picture
-    from restow.cli.shared.frame import console
     from restow.cli.shared.signals import told_to_stop, unless_told
     from restow.execute.progress.watch import watch
     from restow.execute.run.start import run_context

@@ -23,7 +23,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from restow.cli.shared.connection import add_connection_options
-from restow.cli.shared.drawing import clean_lines
+from restow.cli.shared.drawing import clean_lines, put
 from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ class Answer:
     as_json: bool
     code: int = 0
     """The exit code of the command after it has printed this."""
+
+
+def line(text: str, document: object, *, as_json: bool) -> Answer:
+    """Return an answer of one sentence. It may quote foreign names, which are cleaned."""
+    return Answer(document=lambda: document, draw=lambda console: put(console, text), as_json=as_json)
 
 
 def show(answer: Answer) -> None:
@@ -127,6 +132,10 @@ class _HelpInSections:
     It does without rich, because importing rich takes longer than all of this.
     """
 
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        add_connection_options(self)  # type: ignore[arg-type]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):  # type: ignore[attr-defined]
@@ -164,17 +173,9 @@ def _coloured(line: str, goes_on: bool) -> str:
 class Command(_HelpInSections, TyperCommand):
     """A command: its arguments, and a function that returns an `Answer`."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        add_connection_options(self)
-
 
 class CommandGroup(_HelpInSections, TyperGroup):
     """Several commands under one noun, which may itself be a command."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        add_connection_options(self)
 
 
 class Root(CommandGroup):

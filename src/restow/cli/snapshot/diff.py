@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.plan.options import AsJson
+from restow.cli.shared.drawing import clean, put
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -39,7 +40,5 @@ def command(
 
 
 def _draw(console: Console, found: tuple[str, ...]) -> None:
-    from restow.cli.shared.drawing import clean, put
-
     for line in found or ("nothing changed",):
         put(console, clean(line))

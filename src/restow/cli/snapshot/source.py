@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.shared.connection import OptionalBootstrap, on_cluster
+from restow.cli.shared.frame import warn
 from restow.cli.shared.options import section
 from restow.errors import InvalidInput
 
@@ -34,7 +35,6 @@ class SnapshotSource:
     def read(self) -> Snapshot:
         """Return the snapshot, and warn about the parts that it could not read."""
         from restow.cli.cluster.status_view import unseen
-        from restow.cli.shared.frame import warn
 
         found = self._read()
         for each in unseen(found):

@@ -8,8 +8,10 @@ import typer
 
 from restow.cli.plan.options import AsJson
 from restow.cli.shared.connection import OptionalBootstrap
+from restow.cli.shared.drawing import clean, put
 from restow.cli.shared.frame import Answer
 from restow.cli.snapshot.source import SnapshotSource
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,9 +61,6 @@ def _document(taken: Snapshot) -> object:
 
 
 def _draw(console: Console, taken: Snapshot, output: str | None) -> None:
-    from restow.cli.shared.drawing import clean, put
-    from restow.sizes import count
-
     partitions = [partition for _, partition in taken.all_partitions()]
     controller = "not known" if taken.controller is None else taken.controller
     put(console, f"cluster {clean(taken.cluster_id)}, controller {controller}", style="bold")

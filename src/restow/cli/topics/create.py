@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
-from restow.cli.shared.drawing import clean
-from restow.cli.shared.frame import Answer
+from restow.cli.shared.frame import Answer, line
+from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin, NewTopic
@@ -41,7 +41,6 @@ def command(
 ) -> Answer:
     from restow.cli.cluster.broker import parse_configs
     from restow.client import NewTopic
-    from restow.errors import InvalidInput
     from restow.placement import parse_by_hand
 
     if replica_assignment and (partitions or replication_factor):
@@ -55,11 +54,8 @@ def command(
         configs=parse_configs(config or ()),
     )
     made = on_cluster(bootstrap, lambda admin: _create(admin, topic, if_not_exists=if_not_exists))
-    return Answer(
-        document=lambda: {"topic": name, "created": made},
-        draw=lambda console: console.print(f"{clean(name)} {'is made' if made else 'is there already'}"),
-        as_json=as_json,
-    )
+    outcome = "is made" if made else "is there already"
+    return line(f"{name} {outcome}", {"topic": name, "created": made}, as_json=as_json)
 
 
 async def _create(admin: KafkaAdmin, topic: NewTopic, *, if_not_exists: bool) -> bool:

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
-from restow.cli.shared.drawing import clean
-from restow.cli.shared.frame import Answer
+from restow.cli.shared.frame import Answer, line
 
 ABOUT = "Give a topic more partitions."
 HELP = """Give a topic more partitions. Existing partitions stay where they are. Kafka cannot remove
@@ -34,8 +33,5 @@ def command(
 
     by_hand = list(parse_by_hand(replica_assignment).values()) if replica_assignment else None
     on_cluster(bootstrap, lambda admin: admin.create_partitions(name, partitions, by_hand))
-    return Answer(
-        document=lambda: {"topic": name, "partitions": partitions},
-        draw=lambda console: console.print(f"{clean(name)} has {partitions:,} partitions"),
-        as_json=as_json,
-    )
+    document = {"topic": name, "partitions": partitions}
+    return line(f"{name} has {partitions:,} partitions", document, as_json=as_json)

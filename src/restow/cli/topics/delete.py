@@ -9,7 +9,8 @@ import typer
 
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean
-from restow.cli.shared.frame import Answer
+from restow.cli.shared.frame import Answer, line
+from restow.errors import InvalidInput
 from restow.sizes import count
 
 if TYPE_CHECKING:
@@ -32,19 +33,13 @@ def command(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.errors import InvalidInput
-
     if not yes:
         topics = on_cluster(bootstrap, lambda admin: admin.describe_topics(names))
         if not sys.stdin.isatty():
             raise InvalidInput(f"this would delete {_what(topics)}: say --yes if that is meant")
         typer.confirm(f"Delete {_what(topics)}?", abort=True)
     on_cluster(bootstrap, lambda admin: _delete(admin, names))
-    return Answer(
-        document=lambda: {"deleted": names},
-        draw=lambda console: console.print(f"deleted: {clean(', '.join(names))}"),
-        as_json=as_json,
-    )
+    return line(f"deleted: {', '.join(names)}", {"deleted": names}, as_json=as_json)
 
 
 def _what(topics: tuple[Topic, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
-from restow.cli.shared.drawing import DEFAULT_ROWS
+from restow.cli.shared.drawing import DEFAULT_ROWS, clean, heading, put
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -85,7 +85,6 @@ def _document(found: _Found) -> dict[str, object]:
 def _draw(console: Console, found: _Found, rows: int) -> None:
     from restow.cli.place.command import PlaceReport
     from restow.cli.place.view import draw_placement
-    from restow.cli.shared.drawing import clean, heading, put
     from restow.model import Broker
     from restow.placement import evaluate
 
@@ -116,8 +115,6 @@ def _leader_first(partition: Partition) -> tuple[int, ...]:
 
 
 def _draw_troubles(console: Console, partitions: tuple[Partition, ...]) -> None:
-    from restow.cli.shared.drawing import heading, put
-
     lines = [line for each in partitions if (line := _trouble(each))]
     if lines:
         heading(console, "Not as it should be")

@@ -10,8 +10,10 @@ import typer
 from restow.cli.pipeline.options import PipelineOptions, plain
 from restow.cli.shared.frame import Answer
 from restow.cli.shared.options import section
+from restow.cli.shared.tables import Column, draw_rows, number, word
 from restow.errors import InvalidInput
 from restow.pipeline.running import STATISTICS
+from restow.sizes import count, human_bytes, milliseconds, parse_rate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +45,6 @@ class LimitOptions:
 
     def parsed(self) -> ForecastLimits:
         from restow.pipeline.jobs.forecast import ForecastLimits
-        from restow.sizes import parse_rate
 
         rates: dict[str, float] = {}
         for each in self.limit:
@@ -68,7 +69,6 @@ def command(
     options: PipelineOptions,
 ) -> Answer:
     from restow.pipeline.running import check_statistic, make_tables
-    from restow.sizes import count, milliseconds
 
     check_statistic(statistic)
     milliseconds(window, "--window")
@@ -112,8 +112,6 @@ def _most_uneven(skew: Any) -> Any:
 
 def draw_skew(console: Console, rows: list[dict[str, Any]]) -> None:
     """Draw the table of skew, for this command and `restow pipeline skew`."""
-    from restow.cli.shared.tables import Column, draw_rows, number, word
-
     columns = (
         Column("cluster", "cluster", word, left=True),
         Column("dimension", "of", word, left=True),
@@ -128,8 +126,6 @@ def draw_skew(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _told(row: dict[str, Any]) -> dict[str, str]:
-    from restow.sizes import human_bytes
-
     total, measure = row["total"], row["measure"]
     if total is None:
         return {"amount": "not known", "because": ""}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.frame import Answer
+from restow.cli.shared.tables import NAME, NUMBER, Grid
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,8 +46,6 @@ def _document(topic: Topic) -> dict[str, object]:
 
 
 def _draw(console: Console, topics: tuple[Topic, ...]) -> None:
-    from restow.cli.shared.tables import NAME, NUMBER, Grid
-
     table = Grid(
         ("topic", NAME), ("partitions", NUMBER), ("replication factor", NUMBER), ("out of sync", NUMBER)
     )
