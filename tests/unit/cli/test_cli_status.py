@@ -14,7 +14,7 @@ from restow.cli.app import run
 from restow.cli.cluster.status_view import Status, read_status, status_view
 from restow.cli.topics import delete as topics_delete
 from restow.cli.topics import describe as topics_describe
-from restow.cli.topics import list as topics_list
+from restow.cli.topics import list_topics
 from restow.client import BrokerError, ClusterView, ConfigResource, Node
 from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode
@@ -160,7 +160,7 @@ def test_topics_describe_and_errors_clean_names_and_configs(
     def on_fake(_: str, work: Callable[[FakeAdmin], Coroutine[Any, Any, object]]) -> object:
         return asyncio.run(work(admin))
 
-    for module in (topics_describe, topics_list, topics_delete):
+    for module in (topics_describe, list_topics, topics_delete):
         monkeypatch.setattr(module, "on_cluster", on_fake)
     flags = ["-b", "127.0.0.1:1"]
     assert run(["topics", "describe", HOSTILE, *flags]) == 0

@@ -34,7 +34,7 @@ from restow.cli.shared.tables import (
     size,
     word,
 )
-from restow.cli.topics import list as topics_list
+from restow.cli.topics import list_topics
 from restow.model import Check, CheckOutcome, Copy, LiveBroker, Partition, Snapshot, Topic, Verdict
 from restow.snapshot.text import dumps
 from tests.unit.cli.test_cli_run_view import run_status
@@ -180,7 +180,7 @@ DRAWINGS: dict[str, Callable[[Console], None]] = {
     "run": lambda page: page.print(picture(run_status())),
     "skew": lambda page: draw_skew(page, skew()),
     "lab": lambda page: pipeline_lab._draw(page, lab()),
-    "topics": lambda page: topics_list._draw(page, topics()),
+    "topics": lambda page: list_topics._draw(page, topics()),
     "rows": draw_every_kind,
 }
 

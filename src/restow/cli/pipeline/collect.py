@@ -10,6 +10,7 @@ import typer
 
 from restow.cli.pipeline.options import SparkOptions, spark_for
 from restow.cli.shared.connection import Bootstrap, on_cluster, properties_for
+from restow.cli.shared.frame import show_document
 from restow.errors import InvalidInput, LakeFailed
 from restow.sizes import count, milliseconds
 
@@ -150,19 +151,19 @@ def _need_pyarrow() -> None:
 
 
 def _say_begin(cluster: str, into: str, where: str, checkpoint: str, *, as_json: bool) -> None:
-    from restow.cli.pipeline.streaming import say, say_document
+    from restow.cli.pipeline.streaming import say
 
     if as_json:
-        say_document({"cluster": cluster, "into": where, "checkpoint": checkpoint})
+        show_document({"cluster": cluster, "into": where, "checkpoint": checkpoint})
     else:
         say(f"collecting from {cluster} into {into}; ctrl-C stops")
 
 
 def _say_end(seen: int, rows: int, into: str, *, as_json: bool) -> None:
-    from restow.cli.pipeline.streaming import say, say_document
+    from restow.cli.pipeline.streaming import say
 
     if as_json:
-        say_document({"samples": seen, "rows": rows})
+        show_document({"samples": seen, "rows": rows})
     else:
         say(f"{count(seen, 'sample')} with {count(rows, 'row')} in {into}")
 

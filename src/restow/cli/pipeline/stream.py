@@ -8,6 +8,7 @@ import typer
 
 from restow.cli.pipeline.options import SparkOptions, spark_for
 from restow.cli.shared.connection import Bootstrap, on_cluster, properties_for
+from restow.cli.shared.frame import show_document
 from restow.errors import InvalidInput
 from restow.sizes import count, milliseconds
 
@@ -46,7 +47,7 @@ def command(
 ) -> None:
     from queue import SimpleQueue
 
-    from restow.cli.pipeline.streaming import run_until_told, say, say_document
+    from restow.cli.pipeline.streaming import run_until_told, say
     from restow.cli.shared.signals import told_to_stop_here
     from restow.pipeline.names import file_name
 
@@ -74,7 +75,7 @@ def command(
                 say(f"reading {from_topic} into the lake {lake}; ctrl-C stops")
             seen, rows = run_until_told(stream, batches, told, _lines, as_json=as_json)
     if as_json:
-        say_document({"batches": seen, "rows": rows})
+        show_document({"batches": seen, "rows": rows})
     else:
         say(f"{count(rows, 'row')} in the lake {lake}")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from restow.cli.shared.drawing import clean
+from restow.cli.shared.frame import show_document
 
 if TYPE_CHECKING:
     import threading
@@ -43,7 +43,7 @@ class Told(Generic[B]):
         self.seen += 1
         self.rows += sum(batch.rows.values())
         if self._as_json:
-            say_document(batch.document())
+            show_document(batch.document())
         else:
             say(*self._lines(batch))
 
@@ -72,10 +72,4 @@ def run_until_told(
 def say(*lines: str) -> None:
     """Print the line and flush: a script may wait for it."""
     sys.stdout.write("".join(f"{clean(line)}\n" for line in lines))
-    sys.stdout.flush()
-
-
-def say_document(document: object) -> None:
-    """Print one line of JSON."""
-    sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()

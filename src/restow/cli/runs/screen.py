@@ -8,7 +8,6 @@ because a request hangs is cut short: its journal still says how it ended.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from restow.cli.runs.flags import can_ask
 from restow.cli.shared.drawing import clean
-from restow.cli.shared.frame import FAILED, complain, console
+from restow.cli.shared.frame import FAILED, complain, console, show_document
 from restow.cli.shared.keys import Keys
 from restow.execute.progress.outcome import Ending
 from restow.execute.progress.status import RunEvent, RunListener
@@ -104,8 +103,7 @@ class Screen:
         self._line(RunEvent(at_ms=SystemClock().now_ms(), kind="progress", facts=status.document()))
 
     def _line(self, event: RunEvent) -> None:
-        sys.stdout.write(json.dumps(event.document()) + "\n")
-        sys.stdout.flush()
+        show_document(event.document())
 
     def _draw(self) -> None:
         """Draw the question above the picture, because a low terminal cuts off the end."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from restow.cli.runs.flags import JournalFolder
 from restow.cli.shared.connection import Bootstrap, on_cluster
-from restow.cli.shared.frame import console
+from restow.cli.shared.frame import console, show_document
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
@@ -53,21 +52,14 @@ async def _watch(
     lines = as_json or not sys.stdout.isatty()
     with told_to_stop() as told:
         async with aclosing(watch(run_context(admin, journal), every_s)) as statuses:
-            live = None if lines else Live(console=console(), auto_refresh=False)
-            if live is not None:
-                live.start()
-            try:
+            with nullcontext() if lines else Live(console=console(), auto_refresh=False) as live:
                 while (status := await unless_told(told, anext(statuses))) is not None:
                     if live is None:
-                        sys.stdout.write(json.dumps(status.document()) + "\n")
-                        sys.stdout.flush()
+                        show_document(status.document())
                     else:
                         live.update(picture(status), refresh=True)
                     if told.is_set() or not (keep_on or _goes_on(status)):
                         return
-            finally:
-                if live is not None:
-                    live.stop()
             leave_at_once(0)  # after a signal: closing might wait for an answer that does not come
 
 

@@ -59,9 +59,15 @@ def line(text: str, document: object, *, as_json: bool) -> Answer:
 def show(answer: Answer) -> None:
     """Print an answer and flush, so that a closed pipe fails here."""
     if answer.as_json:
-        sys.stdout.write(_as_json(answer.document()))
+        show_document(answer.document())
     else:
         answer.draw(console())
+        sys.stdout.flush()
+
+
+def show_document(document: object) -> None:
+    """Print one line of JSON and flush: a script may wait for it."""
+    sys.stdout.write(_as_json(document))
     sys.stdout.flush()
 
 

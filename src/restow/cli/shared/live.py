@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from typing import TYPE_CHECKING
 
 from restow.cli.cluster.status_view import read_status, status_view
 from restow.cli.shared.drawing import clean
-from restow.cli.shared.frame import console
+from restow.cli.shared.frame import console, show_document
 from restow.cli.shared.signals import told_to_stop
 from restow.client import ClientError
 
@@ -50,9 +49,11 @@ async def _lines(admin: KafkaAdmin, seconds: float, told: asyncio.Event, *, as_j
     while not told.is_set():
         status = await read_status(admin)
         if last is None or _without_sizes(status) != _without_sizes(last):
-            line = json.dumps(status.document()) if as_json else _sentence(status)
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()
+            if as_json:
+                show_document(status.document())
+            else:
+                sys.stdout.write(_sentence(status) + "\n")
+                sys.stdout.flush()
         last = status
         await _pause(told, seconds)
 
