@@ -182,8 +182,6 @@ _NOUNS = {
     "pipeline": _PIPELINE_HELP,
     "lake": _LAKE_HELP,
 }
-_ALIASES = ("topics expand",)
-"""Former names of commands, which still work."""
 _COMMANDS: dict[str, Any] = {
     "place": place,
     "broker": broker,
@@ -207,7 +205,6 @@ _COMMANDS: dict[str, Any] = {
     "topics list": list_topics,
     "topics describe": describe,
     "topics create-partitions": create_partitions,
-    "topics expand": create_partitions,
     "topics delete": delete,
     **{f"plan {name}": each for name, each in PLAN_COMMANDS.items()},
     "plan from-json": from_json,
@@ -226,6 +223,8 @@ _COMMANDS: dict[str, Any] = {
     "groups assign": assign,
     "groups assignors": assignors,
 }
+_ALIASES = (("topics expand", create_partitions),)
+"""Former names of commands, which still work."""
 
 
 def _help_if_alone(ctx: typer.Context) -> None:
@@ -239,7 +238,7 @@ def _add_commands() -> None:
         noun: typer.Typer(cls=CommandGroup, help=about, invoke_without_command=True, rich_markup_mode=None)
         for noun, about in _NOUNS.items()
     }
-    for path, module in _COMMANDS.items():
+    for path, module in (*_COMMANDS.items(), *_ALIASES):
         noun, _, name = path.rpartition(" ")
         add = (groups[noun] if noun else app).command(
             name,
@@ -247,7 +246,7 @@ def _add_commands() -> None:
             help=module.HELP,
             short_help=module.ABOUT,
             context_settings=_SETTINGS | getattr(module, "SETTINGS", {}),
-            hidden=path in _ALIASES,
+            hidden=path not in _COMMANDS,
         )
         add(flattened(module.command))
     for noun, group in groups.items():
