@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import restow
 from harness.lakes import write_faulty_lake
 from restow.cli import run
+from restow.errors import InvalidInput
 from restow.model.load_parquet import read as read_load
 from restow.plan.files.text import loads
 
@@ -87,6 +89,37 @@ def test_pipeline_makes_plans_and_a_report_from_samples(
     written = [row for path in out.glob("*.csv") for row in csv.DictReader(path.read_text().splitlines())]
     assert len(written) >= len(groups) > 0
     assert {row["assignor"] for row in written} == {"range", "roundrobin", "sticky", "cooperative-sticky"}
+
+
+def test_pipeline_function_makes_what_the_command_makes(
+    spark: SparkSession, lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_command = told(capsys, "pipeline", "run", "--lake", lake, "--load", str(tmp_path / "command"))
+    report = tmp_path / "report.html"
+    done = restow.pipeline(lake, spark=spark, load=tmp_path / "function", report=report)
+    assert list(done.tables) == by_command["made"]
+    assert done.report == str(report)
+    assert "<svg" in report.read_text()
+    assert len(done.loads) == len(by_command["loads"]) == 2
+    for mine, other in zip(sorted(done.loads), sorted(by_command["loads"]), strict=True):
+        ours, theirs = read_load(Path(mine)), read_load(Path(other))
+        assert ours.cluster_id == theirs.cluster_id
+        assert ours.partitions == theirs.partitions
+        assert ours.resources["bytes_in"].leading.tolist() == theirs.resources["bytes_in"].leading.tolist()
+
+
+def test_pipeline_function_covers_the_clusters_that_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    write_faulty_lake(tmp_path / "lake", clusters=2, topics=1, samples=4)
+    both = restow.pipeline(tmp_path / "lake", spark=spark, load=tmp_path / "both")
+    name = read_load(Path(both.loads[0])).cluster_id
+    one = restow.pipeline(tmp_path / "lake", spark=spark, cluster=[name], load=tmp_path / "one")
+    assert len(both.loads) == 2
+    assert [read_load(Path(each)).cluster_id for each in one.loads] == [name]
+
+
+def test_pipeline_function_refuses_an_unknown_statistic(spark: SparkSession, lake: str) -> None:
+    with pytest.raises(InvalidInput, match="'median' cannot be: choose one of mean, p95, peak"):
+        restow.pipeline(lake, spark=spark, statistic="median")
 
 
 def test_skew_and_forecast_print_their_tables(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
