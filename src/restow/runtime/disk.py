@@ -223,7 +223,7 @@ class SystemFile:
 
     def __init__(self, disk: SystemDisk, path: str, *, create: bool) -> None:
         self._disk = disk
-        self._path = path
+        self.path = path
         self._descriptor = -1
         self.used = False
         """Whether it was used since the disk last looked for a file to close."""
@@ -284,7 +284,7 @@ class SystemFile:
 
     def _wake(self, *, create: bool = False) -> None:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        self._descriptor = os.open(self._path, flags, self._disk.file_mode)
+        self._descriptor = os.open(self.path, flags, self._disk.file_mode)
         self._disk.close_to_others(self._descriptor)
         self._disk.admit(self)
 

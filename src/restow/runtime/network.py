@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from restow.runtime.connections import ConnectionCount, HalfSent, ListenerConnections, most_connections
 from restow.runtime.frames import LENGTH, BadFrame, Buffer, FrameCutter, NetworkError, SpareBuffers
+from restow.runtime.held import HeldTransport, close_with_reset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,16 +131,18 @@ class SystemNetwork:
 
     async def listen(
         self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
-    ) -> Listener:
-        connections: ListenerConnections[_FramedConnection] = ListenerConnections(self._total)
+    ) -> SystemListener:
+        connections: ListenerConnections[FramedConnection] = ListenerConnections(self._total)
 
-        def accept() -> _FramedConnection:
+        def accept() -> FramedConnection:
             return self._connection(make_handler(), max_frame_bytes, connections, self._half_sent)
 
         server = await asyncio.get_running_loop().create_server(accept, host, port, backlog=_BACKLOG)
-        return _SystemListener(server, connections)
+        return SystemListener(server, connections)
 
-    async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> Connection:
+    async def connect(
+        self, host: str, port: int, handler: FrameHandler, timeout_s: float
+    ) -> FramedConnection:
         connection = self._connection(
             handler, self._max_answer_bytes, ListenerConnections(ConnectionCount(1))
         )
@@ -151,10 +154,10 @@ class SystemNetwork:
         self,
         handler: FrameHandler,
         max_frame_bytes: int,
-        connections: ListenerConnections[_FramedConnection],
+        connections: ListenerConnections[FramedConnection],
         half_sent: HalfSent | None = None,
-    ) -> _FramedConnection:
-        return _FramedConnection(
+    ) -> FramedConnection:
+        return FramedConnection(
             handler,
             connections,
             FrameCutter(max_frame_bytes, self._spares),
@@ -164,11 +167,18 @@ class SystemNetwork:
         )
 
 
-class _SystemListener:
-    def __init__(self, server: asyncio.Server, connections: ListenerConnections[_FramedConnection]) -> None:
+class SystemListener:
+    """A listening TCP port."""
+
+    def __init__(self, server: asyncio.Server, connections: ListenerConnections[FramedConnection]) -> None:
         self._server = server
         self._connections = connections
         self.host, self.port = server.sockets[0].getsockname()[:2]
+
+    @property
+    def connections(self) -> tuple[FramedConnection, ...]:
+        """Return the accepted connections that are open."""
+        return tuple(self._connections.members)
 
     async def close(self) -> None:
         """Close the listener. Peers that do not read their responses within a second lose them."""
@@ -201,7 +211,7 @@ async def _turn() -> None:
         await asyncio.sleep(0)
 
 
-class _FramedConnection(asyncio.BufferedProtocol):
+class FramedConnection(asyncio.BufferedProtocol):
     """One TCP connection: frames in both directions, with flow control."""
 
     peer = "nobody yet"
@@ -209,14 +219,14 @@ class _FramedConnection(asyncio.BufferedProtocol):
     def __init__(
         self,
         handler: FrameHandler,
-        connections: ListenerConnections[_FramedConnection],
+        connections: ListenerConnections[FramedConnection],
         cutter: FrameCutter,
         half_sent: HalfSent,
         *,
         high_water_bytes: int,
         max_unsent_bytes: int,
     ) -> None:
-        self._handler = handler
+        self.handler = handler
         self._connections = connections
         self._high_water_bytes = high_water_bytes
         self._max_unsent_bytes = max_unsent_bytes
@@ -283,6 +293,21 @@ class _FramedConnection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def hold(self, *, incoming: bool, outgoing: bool) -> None:
+        """Let bytes wait in these directions, as when packets are lost on the way, until told otherwise."""
+        transport = self._transport
+        if transport is None or self._hung_up:
+            return
+        self._write_outbox()
+        held = transport if isinstance(transport, HeldTransport) else HeldTransport(transport)
+        self._transport = held.hold(incoming=incoming, outgoing=outgoing)
+
+    def reset(self, reason: Exception | None) -> None:
+        """Close at once; the peer gets a reset."""
+        if self._transport is not None and not self._hung_up:
+            close_with_reset(self._transport)
+        self.abort(reason)
+
     def _post(self, size: int, parts: tuple[Buffer, ...]) -> None:
         """Send the small frames of one loop turn together, because a system call costs more than they do."""
         self._outbox += (LENGTH.pack(size), *parts)
@@ -314,7 +339,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
         if not self._admitted:
             self.abort(None)
             return
-        self._handler.opened(self)
+        self.handler.opened(self)
         if self._connections.is_closed:
             self.abort(None)
 
@@ -329,7 +354,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self.resume_writing()
         if not self.gone.done():
             self.gone.set_result(None)
-        self._handler.closed(self._reason or exc)
+        self.handler.closed(self._reason or exc)
 
     def eof_received(self) -> None:
         if not (self._hung_up or self._cutter.is_between_frames):
@@ -364,7 +389,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
 
     def _deliver(self) -> None:
         next_frame = self._cutter.next_frame
-        deliver = self._handler.frame
+        deliver = self.handler.frame
         was_due, self._is_post_due = self._is_post_due, True
         try:
             while self._reading and not self._hung_up and (frame := next_frame()) is not None:

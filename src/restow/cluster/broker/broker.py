@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from restow.cluster.broker.life import Life
+from restow.cluster.handlers import HANDLERS
 from restow.cluster.store import StoreError
 from restow.errors import RestowError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from restow.cluster.broker.services import Services
+    from restow.cluster.handlers import Handler
     from restow.cluster.store import Store
     from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
@@ -60,6 +62,8 @@ class BrokerRuntime:
     disk: Disk
     open_session: Callable[[], Awaitable[Store]]
     """Open a new session with the store."""
+    handlers: Mapping[int, Handler] = field(default_factory=lambda: HANDLERS)
+    """By API key, what answers requests."""
 
 
 class BrokerServer:
@@ -78,6 +82,11 @@ class BrokerServer:
     @property
     def is_running(self) -> bool:
         return self._life is not None
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether the broker has ended without being stopped."""
+        return self._failed.is_set()
 
     @property
     def address(self) -> str:
@@ -105,6 +114,7 @@ class BrokerServer:
             await life.drop()
             raise
         self._life = life
+        self._failed.clear()
         self._port = life.port
         log.info("broker %d listens on %s", self.options.broker_id, self.address)
 

@@ -102,7 +102,12 @@ class Life:
         self._tasks.start(keep_logs(services.logs, services.clock), "log keeper")
         self._tasks.start(services.moves.run(), "moves between log dirs")
         self._listener = await serve(
-            self._world.network, self._options.host, self.port, services, server_limits(services.configs)
+            self._world.network,
+            self._options.host,
+            self.port,
+            services,
+            server_limits(services.configs),
+            self._world.handlers,
         )
         self._listens = True
         self.port = self._listener.port

@@ -38,7 +38,10 @@ from restow.wire.codec import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from restow.cluster.broker.services import Services
+    from restow.cluster.handlers import Handler
     from restow.runtime.network import Connection, Listener, Network
     from restow.wire.codec import Buffer
 
@@ -71,22 +74,40 @@ class _Waiting(NamedTuple):
 
 
 async def serve(
-    network: Network, host: str, port: int, services: Services, limits: ServerLimits | None = None
+    network: Network,
+    host: str,
+    port: int,
+    services: Services,
+    limits: ServerLimits | None = None,
+    handlers: Mapping[int, Handler] = HANDLERS,
 ) -> Listener:
-    """Listen, and answer with all registered handlers."""
+    """Listen, and answer with these handlers, which are looked up anew for every request."""
     codec = Codec(served_versions())
     limits = limits or ServerLimits()
     idle_ms = limits.max_idle_ms
     backlog = Backlog(limits.max_backlog_bytes)
     return await network.listen(
-        host, port, lambda: ClientConnection(codec, services, backlog, idle_ms), limits.max_frame_bytes
+        host,
+        port,
+        lambda: ClientConnection(codec, services, backlog, idle_ms, handlers),
+        limits.max_frame_bytes,
     )
 
 
 class ClientConnection:
     """One client and its pending requests, oldest first."""
 
-    def __init__(self, codec: Codec, services: Services, backlog: Backlog, max_idle_ms: int) -> None:
+    def __init__(
+        self,
+        codec: Codec,
+        services: Services,
+        backlog: Backlog,
+        max_idle_ms: int,
+        handlers: Mapping[int, Handler],
+    ) -> None:
+        self._handlers = handlers
+        self.client_id: str | None = None
+        """The client id of the last request."""
         self._codec = codec
         self._services = services
         self._backlog = backlog
@@ -100,6 +121,11 @@ class ClientConnection:
         self._watch: IdleWatch | None = None
         self._paused = False
         self._draining: asyncio.Task[None] | None = None
+
+    @property
+    def has_asked(self) -> bool:
+        """Return whether a request has come, so that the client id is known."""
+        return self._requests > 0
 
     def opened(self, connection: Connection) -> None:
         self._connection = connection
@@ -122,6 +148,7 @@ class ClientConnection:
         except UnsupportedVersion as error:
             self._refuse(error)
             return
+        self.client_id = request.client_id
         turn = None
         if request.api_key == FETCH and not self._is_nearly_all_read():
             turn = self._loop.create_future()
@@ -155,7 +182,7 @@ class ClientConnection:
     async def _answer(self, request: Request, turn: asyncio.Future[None] | None) -> _Parts:
         if turn is not None:
             await turn
-        body = await HANDLERS[request.api_key].handle(request, self._context)
+        body = await self._handlers[request.api_key].handle(request, self._context)
         if body is None:
             return None
         parts = encode_response(request, body)

@@ -94,7 +94,7 @@ class ReplicaManager:
         self._partitions: dict[TopicPartition, HostedPartition] = {}
         self._offline: set[TopicPartition] = set()
         """Partitions that should be here, but whose log is not available."""
-        self._sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
+        self.sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
         self._searches = OffsetSearches(clock)
         self._reviews = IsrReviews(clock)
         self._isr_changes = IsrUpdates(broker_id, isr_writer, clock, self.config.isr_retry_ms / 1000)
@@ -124,7 +124,7 @@ class ReplicaManager:
             self._checkpoints.cancel()
             await asyncio.gather(self._checkpoints, return_exceptions=True)
         self._reviews.close()
-        self._sessions.close()
+        self.sessions.close()
         await self._fetchers.close()
         await self._isr_changes.close()
         for partition in self._partitions.values():
@@ -316,7 +316,7 @@ class ReplicaManager:
 
     async def fetch(self, spec: FetchSpec) -> FetchAnswer:
         """Read, and wait if there is too little data; with or without a session."""
-        session = self._sessions.resolve(spec)
+        session = self.sessions.resolve(spec)
         if isinstance(session, ErrorCode):
             return FetchAnswer(error_code=session)
         fetching = Fetching(spec.replica_id) if session is None else session.fetching

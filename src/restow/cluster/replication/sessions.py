@@ -18,6 +18,7 @@ from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from restow.cluster.replication.values import FetchSpec
+    from restow.model import TopicPartition
     from restow.runtime.clock import Clock
 
 _LARGEST = 0x7FFFFFFF
@@ -63,6 +64,11 @@ class FetchSessions:
         session.used_s = self._clock.monotonic_s()
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)
         return session
+
+    def partitions_of(self, session_id: int) -> tuple[TopicPartition, ...]:
+        """Return the partitions of a session; none if there is no such session."""
+        session = self._sessions.get(session_id)
+        return () if session is None else tuple(session.fetching.wanted)
 
     def close(self) -> None:
         """End all sessions."""
