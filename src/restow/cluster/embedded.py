@@ -14,16 +14,17 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime, BrokerServer
+from restow.cluster.faults.faults import ClusterFaults
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.errors import InvalidBrokers
 from restow.runtime.chance import SystemChance
 from restow.runtime.clock import SystemClock
-from restow.runtime.disk import SystemDisk
 from restow.runtime.network import SystemNetwork
 from restow.runtime.ports import HeldPort
 
@@ -77,8 +78,11 @@ class EmbeddedCluster:
         self._fsync = fsync
         self._temporary: Path | None = None
         self._store: EmbeddedStore | None = None
+        self._network = SystemNetwork()
         self._world: BrokerRuntime | None = None
         self.brokers: dict[int, BrokerServer] = {}
+        self.faults = ClusterFaults(self)
+        """Faults for tests of clients."""
 
     @property
     def bootstrap(self) -> str:
@@ -90,17 +94,17 @@ class EmbeddedCluster:
         folder = self._folder()
         clock = SystemClock()
         self._store = store = EmbeddedStore(folder / "store.sqlite", fsync=self._fsync, clock=clock)
-        self._world = world = BrokerRuntime(
+        self._world = BrokerRuntime(
             clock=clock,
             chance=SystemChance(),
-            network=SystemNetwork(),
-            disk=SystemDisk(),
+            network=self._network,
+            disk=self.faults.disk,
             open_session=partial(_session_of, store),
         )
         self.brokers = {}
         try:
             for number in range(self._count):
-                self.brokers[number] = BrokerServer(self._options(number, folder), world)
+                self.brokers[number] = self._new_broker(number, folder)
             await _all(broker.start() for broker in self.brokers.values())
             await self.settled()
         except BaseException:
@@ -108,7 +112,8 @@ class EmbeddedCluster:
             raise
 
     async def stop(self) -> None:
-        """Stop all brokers, release all resources, and remove a temporary folder."""
+        """End all faults, stop all brokers, release all resources, and remove a temporary folder."""
+        await self.faults.end()
         await _all(broker.stop(hand_over=False) for broker in self.brokers.values())
         if self._store is not None:
             await self._store.close()
@@ -130,10 +135,10 @@ class EmbeddedCluster:
 
     async def add_broker(self) -> int:
         """Add an empty broker. Returns its id when every broker knows it."""
-        if self._world is None:
+        if not self.brokers:
             raise RuntimeError("the cluster has not been started")
         number = max(self.brokers) + 1
-        broker = BrokerServer(self._options(number, self._data or self._temporary or Path()), self._world)
+        broker = self._new_broker(number, self._data or self._temporary or Path())
         await broker.start()
         self.brokers[number] = broker
         await self.settled()
@@ -158,6 +163,19 @@ class EmbeddedCluster:
             metadata = self.brokers[number].services.metadata
             if not await metadata.until(partial(_knows, metadata, running), timeout_s):
                 raise TimeoutError(f"broker {number} does not know all of {sorted(running)} yet")
+
+    def expire_session(self, session_id: int) -> None:
+        """Let a session with the store expire, as if its heartbeats had stopped."""
+        if self._store is not None:
+            self._store.expire(session_id)
+
+    def _new_broker(self, number: int, folder: Path) -> BrokerServer:
+        if self._world is None:
+            raise RuntimeError("the cluster has not been started")
+        network, handlers = self.faults.world_of(number, self._network)
+        return BrokerServer(
+            self._options(number, folder), replace(self._world, network=network, handlers=handlers)
+        )
 
     def _broker(self, broker_id: int) -> BrokerServer:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.cluster.embedded import EmbeddedCluster
+from restow.cluster.faults.threaded import ThreadedFaults
 from restow.runtime.loop import LoopThread
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class ThreadedCluster:
     def __init__(self, brokers: int = 1, **options: Any) -> None:
         self._cluster = EmbeddedCluster(brokers, **options)
         self._thread: LoopThread | None = None
+        self.faults = ThreadedFaults(self._cluster.faults, self._do)
+        """Faults for tests of clients."""
 
     @property
     def bootstrap(self) -> str:
