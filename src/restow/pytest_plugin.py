@@ -7,6 +7,10 @@
         cluster = restow_cluster_factory(brokers=5, racks=("a", "b", "c"))
         cluster.kill_broker(1)
 
+    def test_errors(restow_cluster, restow_faults):
+        with restow_faults.error("Produce", "NOT_LEADER_OR_FOLLOWER", times=3):
+            ...
+
 pytest finds them once Restow is installed. Nothing is imported before a test uses a fixture.
 """
 
@@ -20,6 +24,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from restow.cluster.faults.threaded import ThreadedFaults
     from restow.cluster.threaded import ThreadedCluster
 
 _BROKERS = 3
@@ -42,3 +47,10 @@ def restow_cluster_factory() -> Iterator[Callable[..., ThreadedCluster]]:
 def restow_cluster(restow_cluster_factory: Callable[..., ThreadedCluster]) -> ThreadedCluster:
     """Return a cluster of three brokers with files in a temporary folder."""
     return restow_cluster_factory()
+
+
+@pytest.fixture
+def restow_faults(restow_cluster: ThreadedCluster) -> Iterator[ThreadedFaults]:
+    """Return the faults of `restow_cluster`. They end with the test, even if tests share the cluster."""
+    yield restow_cluster.faults
+    restow_cluster.faults.end()

@@ -29,7 +29,7 @@ NUMBERS = count()
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ThreadedCluster]:
-    properties = {"offsets.topic.num.partitions": "3", "auto.create.topics.enable": "false"}
+    properties = {"offsets.topic.num.partitions": "3"}
     with ThreadedCluster(len(BROKERS), log_dirs=2, properties=properties, fsync=False) as running:
         yield running
 

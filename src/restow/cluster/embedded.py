@@ -113,7 +113,12 @@ class EmbeddedCluster:
 
     async def stop(self) -> None:
         """End all faults, stop all brokers, release all resources, and remove a temporary folder."""
-        await self.faults.end()
+        try:
+            await self.faults.end()
+        finally:
+            await self._stop()
+
+    async def _stop(self) -> None:
         await _all(broker.stop(hand_over=False) for broker in self.brokers.values())
         if self._store is not None:
             await self._store.close()
@@ -163,11 +168,6 @@ class EmbeddedCluster:
             metadata = self.brokers[number].services.metadata
             if not await metadata.until(partial(_knows, metadata, running), timeout_s):
                 raise TimeoutError(f"broker {number} does not know all of {sorted(running)} yet")
-
-    def expire_session(self, session_id: int) -> None:
-        """Let a session with the store expire, as if its heartbeats had stopped."""
-        if self._store is not None:
-            self._store.expire(session_id)
 
     def _new_broker(self, number: int, folder: Path) -> BrokerServer:
         if self._world is None:

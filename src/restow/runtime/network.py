@@ -178,7 +178,7 @@ class SystemListener:
     @property
     def connections(self) -> tuple[FramedConnection, ...]:
         """Return the accepted connections that are open."""
-        return tuple(self._connections.members)
+        return tuple(self._connections.open)
 
     async def close(self) -> None:
         """Close the listener. Peers that do not read their responses within a second lose them."""

@@ -184,6 +184,10 @@ def test_wrong_names_are_refused_with_those_that_exist() -> None:
                 faults.drop("Produce", times=0)
             with pytest.raises(InvalidInput, match="requests, answers or both"):
                 faults.cut_clients(requests=False, answers=False)
+            with pytest.raises(InvalidInput, match="Heartbeat requests are not about topics"):
+                faults.drop("Heartbeat", topic="t")
+            with pytest.raises(TypeError, match="no argument brokers; there are times, for_s, broker"):
+                faults.drop("Produce", brokers=1)  # type: ignore[call-arg]
             assert faults.active == ()
             await cluster.stop_broker(1)
             with pytest.raises(InvalidBrokers, match="Broker 1 is not running"):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from restow.model import TopicPartition
 from restow.wire.codec import FETCH, PRODUCE
+from restow.wire.messages import REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,20 @@ METADATA = 3
 TOPIC_LISTS = ("topics", "topic_data", "topic_states", "topic_names", "topic_partitions", "resources")
 """Fields of requests that list topics, or configs of topics."""
 _NAMES = ("name", "topic", "topic_name")
+_NESTED = ("groups", "dirs")
+"""Fields of requests whose elements may list topics."""
 _TOPIC_RESOURCE = 2
+
+
+def is_about_topics(api_key: int) -> bool:
+    """Return whether requests of this API name topics."""
+    fields = REQUESTS[api_key].fields
+    below = [fields[each].data_class.fields for each in _NESTED if _is_struct(fields.get(each))]
+    return any(name in each for each in (fields, *below) for name in TOPIC_LISTS)
+
+
+def _is_struct(field: Any) -> bool:
+    return field is not None and bool(field.is_struct_array())
 
 
 def topic_of(element: Message, context: RequestContext) -> str | None:
@@ -40,7 +54,7 @@ def topics_of(request: Request, context: RequestContext) -> frozenset[str]:
     if request.api_key == METADATA and asks_for_all_topics(request):
         return frozenset(context.broker.metadata.topics)
     found = set(_topics_in(body, context))
-    for nested in ("groups", "dirs"):
+    for nested in _NESTED:
         for each in getattr(body, nested, None) or ():
             found.update(_topics_in(each, context))
     if request.api_key == FETCH:

@@ -59,8 +59,9 @@ class FaultDisk(SystemDisk):
     def admit(self, file: SystemFile) -> None:
         """Count a newly opened file, which learns of its log dir's trouble."""
         super().admit(file)
-        self._change(file)
-        self.check(file.path, writes=False)
+        if self._troubles or isinstance(file, TroubledFile):
+            self._change(file)
+            self.check(file.path, writes=False)
 
     def _change_open_files(self) -> None:
         for file in self._opened:
@@ -85,7 +86,8 @@ class FaultDisk(SystemDisk):
         return super().list(path)
 
     def make_directory(self, path: str) -> None:
-        self.check(path, writes=not super().exists(path))
+        if self._troubles:
+            self.check(path, writes=not super().exists(path))
         super().make_directory(path)
 
     def rename(self, path: str, new: str) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from restow.cluster.faults import requests
+from restow.cluster.faults.asked import is_about_topics
 from restow.cluster.faults.disk import FaultDisk, LogDirTrouble
 from restow.cluster.faults.handle import Fault
 from restow.cluster.faults.names import api_key_of, brokers_of, error_code_of, name_of
@@ -25,12 +26,13 @@ from restow.runtime.clock import SystemClock
 from restow.wire.codec import FETCH, PRODUCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from typing import Unpack
 
-    from restow.cluster.broker.broker import BrokerServer
     from restow.cluster.broker.services import Services
+    from restow.cluster.embedded import EmbeddedCluster
     from restow.cluster.faults.requests import Intercept
+    from restow.cluster.store.session import EmbeddedSession
     from restow.runtime.network import SystemNetwork
     from restow.wire.error_codes import ErrorCode
 
@@ -53,17 +55,6 @@ class Which(TypedDict, total=False):
     """The topic that the requests are about."""
 
 
-class FaultyCluster(Protocol):
-    """What faults need of a cluster."""
-
-    @property
-    def brokers(self) -> Mapping[int, BrokerServer]: ...
-
-    def expire_session(self, session_id: int) -> None: ...
-
-    async def settled(self, timeout_s: float = ...) -> None: ...
-
-
 class ClusterFaults:
     """The faults of one cluster. They are made and ended on the cluster's own loop.
 
@@ -71,7 +62,7 @@ class ClusterFaults:
     first acts first.
     """
 
-    def __init__(self, cluster: FaultyCluster) -> None:
+    def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
         self._clock = SystemClock()
         self._tables: dict[int, HandlerTable] = {}
@@ -87,17 +78,18 @@ class ClusterFaults:
 
     @property
     def active(self) -> tuple[Fault, ...]:
-        """The faults that have not ended."""
-        self._faults = [fault for fault in self._faults if not fault.is_over]
+        """The faults that have not ended, or whose damage is not repaired yet."""
+        self._faults = [fault for fault in self._faults if not fault.is_repaired]
         return tuple(self._faults)
 
     async def end(self) -> None:
-        """End all faults, and wait until everything is repaired."""
-        faults, self._faults = self._faults, []
+        """End all faults, and wait until everything is repaired. Raises what prevents a repair."""
+        faults = self.active
         for fault in faults:
             fault.end()
-        for fault in faults:
-            await fault.ended()
+        for outcome in await asyncio.gather(*(each.ended() for each in faults), return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     # Requests
 
@@ -131,7 +123,13 @@ class ClusterFaults:
     def _on_requests(
         self, api: str | int, what: str, happening: Callable[[Fault], Intercept], which: Which
     ) -> Fault:
+        if wrong := which.keys() - Which.__annotations__:
+            raise TypeError(
+                f"there is no argument {wrong.pop()}; there are {', '.join(Which.__annotations__)}"
+            )
         key = api_key_of(api)
+        if which.get("topic") is not None and not is_about_topics(key):
+            raise InvalidInput(f"{name_of(key)} requests are not about topics: leave out `topic`.")
         brokers = self._brokers(which.get("broker"))
         fault = self._new(f"{what} on {name_of(key)}", times=which.get("times"), for_s=which.get("for_s"))
         picks = RequestFilter(client_id=which.get("client_id"), topic=which.get("topic"))
@@ -260,14 +258,10 @@ class ClusterFaults:
     async def _restart(self, broker: int, path: str) -> None:
         """Restart a broker that has taken the log dir offline, or has ended because of it."""
         server = self._cluster.brokers[broker]
-        if server.is_running:
-            if path not in server.services.logs.offline:
-                return
-            await server.stop()
-        elif not server.has_failed:
+        is_hit = path in server.services.logs.offline if server.is_running else server.has_failed
+        if not is_hit:
             return
-        else:
-            await server.stop()
+        await server.stop()
         await server.start()
         await self._cluster.settled()
 
@@ -288,11 +282,11 @@ class ClusterFaults:
 
         The fault ends when the broker is back.
         """
-        session_id = self._services(broker).store.session_id
+        session = cast("EmbeddedSession", self._services(broker).store)
         fault = self._new(f"expired session of broker {broker}")
-        self._cluster.expire_session(session_id)
+        session.expire()
         fault.hit()
-        return fault.begin(repair=partial(self._until_back, broker, session_id))
+        return fault.begin(repair=partial(self._until_back, broker, session.session_id))
 
     async def _until_back(self, broker: int, session_id: int) -> None:
         server = self._cluster.brokers[broker]

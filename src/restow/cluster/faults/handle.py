@@ -49,6 +49,11 @@ class Fault:
         return self._over.is_set()
 
     @property
+    def is_repaired(self) -> bool:
+        """Whether it has ended and nothing of it is left."""
+        return self.is_over and (self._repairing is None or self._repairing.done())
+
+    @property
     def is_used_up(self) -> bool:
         """Whether it has happened as often as it should."""
         return self.is_over or (self._times is not None and self.hits >= self._times)

@@ -42,7 +42,8 @@ class ThreadedFault:
 
     def end(self) -> None:
         """End the fault, and wait until everything is repaired. A second call does nothing."""
-        self._do(self._fault.__aexit__(None, None, None))
+        if not self._fault.is_repaired:
+            self._do(self._fault.__aexit__(None, None, None))
 
     def __repr__(self) -> str:
         return repr(self._fault)
@@ -87,7 +88,8 @@ class ThreadedFaults:
 
     def end(self) -> None:
         """End all faults, and wait until everything is repaired."""
-        self._do(self.on_loop.end())
+        if self.on_loop.active:
+            self._do(self.on_loop.end())
 
     def begin(self, start: Callable[[], Fault]) -> ThreadedFault:
         """Start a fault on the cluster's loop."""
