@@ -172,9 +172,9 @@ class EmbeddedCluster:
     def _new_broker(self, number: int, folder: Path) -> BrokerServer:
         if self._world is None:
             raise RuntimeError("the cluster has not been started")
-        network, handlers = self.faults.world_of(number, self._network)
+        network, table = self.faults.world_of(number, self._network)
         return BrokerServer(
-            self._options(number, folder), replace(self._world, network=network, handlers=handlers)
+            self._options(number, folder), replace(self._world, network=network, handlers=table.handlers)
         )
 
     def _broker(self, broker_id: int) -> BrokerServer:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from restow.runtime.disk import SystemDisk, SystemFile
 
 if TYPE_CHECKING:
-    from restow.cluster.faults.handle import Fault
+    from restow.cluster.faults.handle import ClusterFault
     from restow.runtime.disk import Part, SystemLock
 
 
@@ -23,7 +23,7 @@ class LogDirTrouble:
 
     path: str
     is_full: bool
-    fault: Fault
+    fault: ClusterFault
 
     def meet(self, path: str, *, writes: bool) -> None:
         """Raise the error that the disk gives for a call on this path."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from restow.cluster.faults import requests
 from restow.cluster.faults.asked import is_about_topics
 from restow.cluster.faults.disk import FaultDisk, LogDirTrouble
-from restow.cluster.faults.handle import Fault
+from restow.cluster.faults.handle import ClusterFault
 from restow.cluster.faults.names import api_key_of, brokers_of, error_code_of, name_of
-from restow.cluster.faults.network import Cut, Cuts, FaultNetwork
+from restow.cluster.faults.network import Cut, FaultNetwork, NetworkCuts
 from restow.cluster.faults.requests import HandlerTable, RequestFault, RequestFilter
 from restow.cluster.faults.slowness import slow_down
 from restow.cluster.log.errors import DiskFailure
@@ -66,10 +66,10 @@ class ClusterFaults:
         self._cluster = cluster
         self._clock = SystemClock()
         self._tables: dict[int, HandlerTable] = {}
-        self._cuts = Cuts(self._broker_at)
+        self._cuts = NetworkCuts(self._broker_at)
         self.disk = FaultDisk()
         """The disk of all brokers."""
-        self._faults: list[Fault] = []
+        self._faults: list[ClusterFault] = []
 
     def world_of(self, broker: int, network: SystemNetwork) -> tuple[FaultNetwork, HandlerTable]:
         """Return the network and the handlers that a new broker must use."""
@@ -77,7 +77,7 @@ class ClusterFaults:
         return FaultNetwork(broker, network, self._cuts, table), table
 
     @property
-    def active(self) -> tuple[Fault, ...]:
+    def active(self) -> tuple[ClusterFault, ...]:
         """The faults that have not ended, or whose damage is not repaired yet."""
         self._faults = [fault for fault in self._faults if not fault.is_repaired]
         return tuple(self._faults)
@@ -93,7 +93,7 @@ class ClusterFaults:
 
     # Requests
 
-    def error(self, api: str | int, error: ErrorCode | str | int, **which: Unpack[Which]) -> Fault:
+    def error(self, api: str | int, error: ErrorCode | str | int, **which: Unpack[Which]) -> ClusterFault:
         """Answer requests with an error, in every place where Kafka would put it.
 
         With a `topic`, the other topics of a request are handled as ever.
@@ -102,13 +102,13 @@ class ClusterFaults:
         happen = requests.answer_with(code, which.get("topic"))
         return self._on_requests(api, f"error {code.name}", lambda _: happen, which)
 
-    def delay(self, api: str | int, by_s: float, **which: Unpack[Which]) -> Fault:
+    def delay(self, api: str | int, by_s: float, **which: Unpack[Which]) -> ClusterFault:
         """Handle requests at once, and answer them `by_s` seconds later."""
         if by_s <= 0:
             raise InvalidInput(f"An answer is delayed by more than {by_s:g} seconds.")
         return self._on_requests(api, "delay", partial(requests.delay_by, seconds=by_s), which)
 
-    def disconnect(self, api: str | int, *, handled: bool = False, **which: Unpack[Which]) -> Fault:
+    def disconnect(self, api: str | int, *, handled: bool = False, **which: Unpack[Which]) -> ClusterFault:
         """Close the connection instead of answering.
 
         With `handled`, the broker handles the request first, so that the client cannot know its outcome.
@@ -116,13 +116,13 @@ class ClusterFaults:
         happen = requests.disconnect(handled=handled)
         return self._on_requests(api, "disconnect", lambda _: happen, which)
 
-    def drop(self, api: str | int, *, handled: bool = False, **which: Unpack[Which]) -> Fault:
+    def drop(self, api: str | int, *, handled: bool = False, **which: Unpack[Which]) -> ClusterFault:
         """Do not answer, and keep the connection open until the fault ends. `handled` as for `disconnect`."""
         return self._on_requests(api, "drop", partial(requests.drop, handled=handled), which)
 
     def _on_requests(
-        self, api: str | int, what: str, happening: Callable[[Fault], Intercept], which: Which
-    ) -> Fault:
+        self, api: str | int, what: str, happening: Callable[[ClusterFault], Intercept], which: Which
+    ) -> ClusterFault:
         if wrong := which.keys() - Which.__annotations__:
             raise TypeError(
                 f"there is no argument {wrong.pop()}; there are {', '.join(Which.__annotations__)}"
@@ -161,7 +161,7 @@ class ClusterFaults:
         one_way: bool = False,
         reset: bool = False,
         for_s: float | None = None,
-    ) -> Fault:
+    ) -> ClusterFault:
         """Cut brokers off from others, or from all others.
 
         Messages wait until the fault ends, and nobody notices. With `reset`, connections are reset and new
@@ -184,7 +184,7 @@ class ClusterFaults:
         answers: bool = True,
         reset: bool = False,
         for_s: float | None = None,
-    ) -> Fault:
+    ) -> ClusterFault:
         """Cut brokers, or all of them, off from clients, or from the one with that client id.
 
         Messages wait until the fault ends, and nobody notices. With `reset`, connections are reset. Without
@@ -206,7 +206,7 @@ class ClusterFaults:
             )
         )
 
-    def _cut(self, cut: Cut) -> Fault:
+    def _cut(self, cut: Cut) -> ClusterFault:
         self._cuts.begin(cut)
         return cut.fault.begin(partial(self._cuts.end, cut))
 
@@ -218,7 +218,9 @@ class ClusterFaults:
 
     # Log dirs
 
-    def fail_log_dir(self, broker: int, log_dir: int | str = 0, *, for_s: float | None = None) -> Fault:
+    def fail_log_dir(
+        self, broker: int, log_dir: int | str = 0, *, for_s: float | None = None
+    ) -> ClusterFault:
         """Let every call on a log dir fail with an I/O error.
 
         The broker takes the log dir offline at once, or ends if it has no other. When the fault ends, the
@@ -230,13 +232,15 @@ class ClusterFaults:
                 directory.disk.exists(directory.path)
         return fault
 
-    def fill_log_dir(self, broker: int, log_dir: int | str = 0, *, for_s: float | None = None) -> Fault:
+    def fill_log_dir(
+        self, broker: int, log_dir: int | str = 0, *, for_s: float | None = None
+    ) -> ClusterFault:
         """Let a log dir have no space left: the first write takes it offline. Otherwise as `fail_log_dir`."""
         return self._break(broker, log_dir, is_full=True, for_s=for_s)
 
     def slow_log_dir(
         self, broker: int, log_dir: int | str = 0, *, by_s: float, for_s: float | None = None
-    ) -> Fault:
+    ) -> ClusterFault:
         """Let every Produce and Fetch that needs the log dir take `by_s` seconds longer.
 
         The broker's own fetches as a follower are slow, too.
@@ -248,7 +252,7 @@ class ClusterFaults:
         slow = slow_down(fault, by_s, self._cluster.brokers[broker], path)
         return fault.begin(self._intercept(self._tables, (PRODUCE, FETCH), slow))
 
-    def _break(self, broker: int, log_dir: int | str, *, is_full: bool, for_s: float | None) -> Fault:
+    def _break(self, broker: int, log_dir: int | str, *, is_full: bool, for_s: float | None) -> ClusterFault:
         path = self._log_dir(broker, log_dir)
         fault = self._new(f"{'full' if is_full else 'failed'} log dir {path}", for_s=for_s)
         trouble = LogDirTrouble(path, is_full, fault)
@@ -277,7 +281,7 @@ class ClusterFaults:
 
     # The store
 
-    def expire_session(self, broker: int) -> Fault:
+    def expire_session(self, broker: int) -> ClusterFault:
         """Let a broker's session with the store expire. The broker starts again on a new session at once.
 
         The fault ends when the broker is back.
@@ -299,8 +303,8 @@ class ClusterFaults:
 
     # Shared
 
-    def _new(self, what: str, *, times: int | None = None, for_s: float | None = None) -> Fault:
-        fault = Fault(what, self._clock, times=times, for_s=for_s)
+    def _new(self, what: str, *, times: int | None = None, for_s: float | None = None) -> ClusterFault:
+        fault = ClusterFault(what, self._clock, times=times, for_s=for_s)
         self._faults = [*self.active, fault]
         return fault
 

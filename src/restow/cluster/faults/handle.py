@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PATIENCE_S = 30.0
 
 
-class Fault:
+class ClusterFault:
     """One fault on a cluster that runs on this loop.
 
     It ends with its `with` block, when `end` is called, after `for_s` seconds, or with the cluster. One that
@@ -97,7 +97,7 @@ class Fault:
         state = "over" if self.is_over else "used up" if self.is_used_up else "active"
         return f"<{self._what}: {state}, {self.hits} hits>"
 
-    def __enter__(self) -> Fault:
+    def __enter__(self) -> ClusterFault:
         return self
 
     def __exit__(
@@ -105,7 +105,7 @@ class Fault:
     ) -> None:
         self.end()
 
-    async def __aenter__(self) -> Fault:
+    async def __aenter__(self) -> ClusterFault:
         return self
 
     async def __aexit__(
@@ -118,7 +118,7 @@ class Fault:
 
     def begin(
         self, *undo: Callable[[], object], repair: Callable[[], Awaitable[object]] | None = None
-    ) -> Fault:
+    ) -> ClusterFault:
         """Say how the fault is undone when it ends, and start its time."""
         self._undo += undo
         self._repair = repair

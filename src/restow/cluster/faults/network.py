@@ -1,7 +1,7 @@
 """Cut connections on real sockets: between brokers, or between brokers and clients.
 
     Cut            which messages are lost, and whether the sides notice
-    Cuts           all cuts of a cluster
+    NetworkCuts           all cuts of a cluster
     FaultNetwork   one broker's network, which applies them to its connections
 
 Bytes on a cut connection wait and arrive when the cut ends, as TCP sends lost packets again. Clients can
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from restow.cluster.broker.services import RequestContext
-    from restow.cluster.faults.handle import Fault
+    from restow.cluster.faults.handle import ClusterFault
     from restow.cluster.faults.requests import HandlerTable, Proceed
     from restow.cluster.handlers import Answer
     from restow.runtime.network import FramedConnection, FrameHandler, SystemListener, SystemNetwork
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Cut:
     """Messages that are lost: between two sets of brokers, or between brokers and clients."""
 
-    fault: Fault
+    fault: ClusterFault
     brokers: frozenset[int]
     others: frozenset[int] | None
     """The brokers on the other side; None for clients."""
@@ -60,7 +60,7 @@ class Cut:
         )
 
 
-class Cuts:
+class NetworkCuts:
     """All cuts of a cluster."""
 
     def __init__(self, broker_at: Callable[[str, int], int | None]) -> None:
@@ -100,7 +100,9 @@ class Cuts:
 class FaultNetwork:
     """TCP as one broker sees it, with cuts."""
 
-    def __init__(self, broker: int, network: SystemNetwork, cuts: Cuts, handlers: HandlerTable) -> None:
+    def __init__(
+        self, broker: int, network: SystemNetwork, cuts: NetworkCuts, handlers: HandlerTable
+    ) -> None:
         self._broker, self._network, self._cuts, self._handlers = broker, network, cuts, handlers
         self._listener: SystemListener | None = None
         self._to_brokers: dict[FramedConnection, int] = {}

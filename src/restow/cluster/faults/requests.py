@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from restow.cluster.faults.answers import error_answer
 from restow.cluster.faults.asked import topics_of
 from restow.cluster.faults.names import broker_behind
-from restow.cluster.handlers import HANDLERS, Answer, Handler, HangUp
+from restow.cluster.handlers import HANDLERS, Answer, HangUp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from restow.cluster.broker.services import RequestContext
-    from restow.cluster.faults.handle import Fault
+    from restow.cluster.faults.handle import ClusterFault
     from restow.wire.codec import Request
     from restow.wire.error_codes import ErrorCode
 
@@ -27,11 +27,12 @@ _BETWEEN_BROKERS = range(4, 8)
 """LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown, which only brokers send."""
 
 
-class HandlerTable(dict[int, Handler]):
-    """The handlers of one broker by API key; those without a fault are the broker's own."""
+class HandlerTable:
+    """The handlers of one broker; those of APIs without a fault are the broker's own."""
 
     def __init__(self) -> None:
-        super().__init__(HANDLERS)
+        self.handlers = dict(HANDLERS)
+        """By API key, what answers requests."""
         self._lines: dict[int, list[Intercept]] = {}
 
     def add(self, api_keys: Iterable[int], intercept: Intercept) -> None:
@@ -51,7 +52,7 @@ class HandlerTable(dict[int, Handler]):
         proceed = own.handle
         for intercept in reversed(self._lines[key]):
             proceed = _before(proceed, intercept)
-        self[key] = own._replace(handle=proceed)
+        self.handlers[key] = own._replace(handle=proceed)
 
 
 def _before(proceed: Proceed, intercept: Intercept) -> Proceed:
@@ -88,7 +89,7 @@ class RequestFault:
     remove: Callable[[], object]
     """Takes it away from the brokers' handlers."""
 
-    def __init__(self, fault: Fault, which: RequestFilter, happen: Intercept) -> None:
+    def __init__(self, fault: ClusterFault, which: RequestFilter, happen: Intercept) -> None:
         self._fault = fault
         self._which = which
         self._happen = happen
@@ -110,7 +111,7 @@ def answer_with(code: ErrorCode, topic: str | None) -> Intercept:
     return happen
 
 
-def delay_by(fault: Fault, seconds: float) -> Intercept:
+def delay_by(fault: ClusterFault, seconds: float) -> Intercept:
     """Handle the request at once and answer later, or when the fault ends."""
 
     async def happen(request: Request, context: RequestContext, proceed: Proceed) -> Answer:
@@ -132,7 +133,7 @@ def disconnect(*, handled: bool) -> Intercept:
     return happen
 
 
-def drop(fault: Fault, *, handled: bool) -> Intercept:
+def drop(fault: ClusterFault, *, handled: bool) -> Intercept:
     """Never answer. Later responses wait behind this one, until the fault ends and closes the connection."""
 
     async def happen(request: Request, context: RequestContext, proceed: Proceed) -> Answer:

@@ -10,13 +10,13 @@ from restow.cluster.faults.names import broker_behind
 if TYPE_CHECKING:
     from restow.cluster.broker.broker import BrokerServer
     from restow.cluster.broker.services import RequestContext
-    from restow.cluster.faults.handle import Fault
+    from restow.cluster.faults.handle import ClusterFault
     from restow.cluster.faults.requests import Intercept, Proceed
     from restow.cluster.handlers import Answer
     from restow.wire.codec import Request
 
 
-def slow_down(fault: Fault, by_s: float, slow: BrokerServer, path: str) -> Intercept:
+def slow_down(fault: ClusterFault, by_s: float, slow: BrokerServer, path: str) -> Intercept:
     """Delay requests that read or write the log dir, and its broker's own fetches as a follower."""
 
     async def happen(request: Request, context: RequestContext, proceed: Proceed) -> Answer:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from types import TracebackType
 
-    from restow.cluster.faults.handle import Fault
+    from restow.cluster.faults.handle import ClusterFault
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,9 +20,9 @@ _PATIENCE_S = 30.0
 
 
 class ThreadedFault:
-    """One fault on a cluster in another thread. It ends with its `with` block, as `Fault` does."""
+    """One fault on a cluster in another thread. It ends with its `with` block, as `ClusterFault` does."""
 
-    def __init__(self, fault: Fault, do: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+    def __init__(self, fault: ClusterFault, do: Callable[[Coroutine[Any, Any, None]], None]) -> None:
         self._fault = fault
         self._do = do
 
@@ -58,7 +58,7 @@ class ThreadedFault:
 
 
 def _blocking(
-    method: Callable[Concatenate[ClusterFaults, P], Fault],
+    method: Callable[Concatenate[ClusterFaults, P], ClusterFault],
 ) -> Callable[Concatenate[ThreadedFaults, P], ThreadedFault]:
     @wraps(method)
     def begin(self: ThreadedFaults, /, *given: P.args, **named: P.kwargs) -> ThreadedFault:
@@ -91,10 +91,10 @@ class ThreadedFaults:
         if self.on_loop.active:
             self._do(self.on_loop.end())
 
-    def begin(self, start: Callable[[], Fault]) -> ThreadedFault:
+    def begin(self, start: Callable[[], ClusterFault]) -> ThreadedFault:
         """Start a fault on the cluster's loop."""
 
-        async def on_loop() -> Fault:
+        async def on_loop() -> ClusterFault:
             return start()
 
         return ThreadedFault(self._do(on_loop()), self._do)
