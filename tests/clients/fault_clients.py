@@ -84,7 +84,7 @@ class KafkaPython:
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
                 session_timeout_ms=SESSION_MS,
-                heartbeat_interval_ms=100,
+                metadata_max_age_ms=1000,
                 retry_backoff_ms=20,
             )
         ) as consumer:
@@ -135,7 +135,7 @@ class Aiokafka:
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
                 session_timeout_ms=SESSION_MS,
-                heartbeat_interval_ms=100,
+                metadata_max_age_ms=1000,
                 retry_backoff_ms=20,
             ) as consumer:
                 while len(found) < count:
@@ -195,7 +195,6 @@ class Confluent:
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "session.timeout.ms": SESSION_MS,
-                "heartbeat.interval.ms": 100,
                 "retry.backoff.ms": 20,
                 "reconnect.backoff.ms": 20,
                 "topic.metadata.refresh.fast.interval.ms": 20,

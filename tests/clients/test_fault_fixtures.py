@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPartition
 
 from restow.client import NewTopic
 from restow.cluster import ErrorCode, ThreadedCluster
@@ -82,7 +85,17 @@ def log_dir_of(cluster: ThreadedCluster, broker: int, topic: str) -> str:
 
 
 def read_back(cluster: ThreadedCluster, topic: str) -> list[bytes]:
-    return CLIENTS["kafka-python"].read(cluster.bootstrap, topic, f"readers-of-{topic}", len(VALUES))
+    """Return all records of the topic, read without a group."""
+    partition = KafkaPartition(topic, 0)
+    found: list[bytes] = []
+    with closing(KafkaConsumer(bootstrap_servers=cluster.bootstrap, metadata_max_age_ms=1000)) as consumer:
+        consumer.assign([partition])
+        consumer.seek_to_beginning(partition)
+        end = consumer.end_offsets([partition])[partition]
+        while consumer.position(partition) < end:
+            for records in consumer.poll(timeout_ms=500).values():
+                found += [record.value for record in records]
+    return found
 
 
 def test_producer_retries_through_errors_without_loss_or_doubles(
