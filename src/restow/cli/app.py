@@ -20,6 +20,7 @@
     ├── watch, control        show running reassignments; change a run while it runs
     ├── resume, undo, cancel  continue a run, move it back, cancel its running reassignments
     ├── doctor                find leftover throttles, orphaned reassignments, lagging replicas
+    ├── simulate              run clusters in virtual time, with faults, and check their promises
     ├── acls                  list the ACLs that a command needs
     ├── collect               sample a cluster periodically into a lake or a topic
     ├── pipeline
@@ -51,6 +52,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from restow import __version__
+from restow.cli import simulate
 from restow.cli.cluster import acls, broker, status, up
 from restow.cli.groups import assign, assignors
 from restow.cli.pipeline import (
@@ -199,6 +201,7 @@ _COMMANDS: dict[str, Any] = {
     "doctor": doctor,
     "collect": collect,
     "acls": acls,
+    "simulate": simulate,
     "cluster up": up,
     "cluster status": status,
     "topics create": create,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from restow.sim.cluster import SimCluster, SimNode
     from restow.sim.scenario import Scenario
 
+_EVERY_S = (4.0, 8.0, 15.0, 30.0)
 _LONGEST_S = 40
 _MOST_AT_ONCE = 3
 _LOOK_EVERY_S = 0.1
@@ -48,10 +49,12 @@ def draw_faults(scenario: Scenario) -> tuple[DrawnFault, ...]:
     chance = SeededChance(f"{scenario.seed} faults")
     allowed = sorted(scenario.faults)
     kinds = [kind for kind in allowed if chance.randrange(3)] or allowed
+    drawn_every_s = _EVERY_S[chance.randrange(len(_EVERY_S))]
+    every_s = scenario.fault_every_s or drawn_every_s
     drawn: list[DrawnFault] = []
     at_s = 0.0
     while kinds:
-        at_s += scenario.fault_every_s * (500 + chance.randrange(1000)) / 1000
+        at_s += every_s * (500 + chance.randrange(1000)) / 1000
         if at_s >= scenario.duration_s:
             break
         drawn.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ _QUIET_S = 120.0
 _MOST_LOG_DIRS = 3
 _MOST_SKEW_MS = 60_000
 
-__all__ = ["Scenario", "SimulationReport", "simulate"]
+__all__ = ["Scenario", "SimulationReport", "simulate", "simulate_safely"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,27 @@ def simulate(scenario: Scenario, *, trace: TextIO | None = None) -> SimulationRe
         trace=journal.hash.hexdigest(),
         last_events=tuple(journal.last_events),
     )
+
+
+def simulate_safely(scenario: Scenario, *, trace: TextIO | None = None) -> SimulationReport:
+    """Simulate, and report an exception that ended the run as a violation."""
+    clock = SystemClock()
+    began_s = clock.monotonic_s()
+    try:
+        return simulate(scenario, trace=trace)
+    except Exception as error:  # noqa: BLE001  one bad run must not hide the others
+        return SimulationReport(
+            seed=scenario.seed,
+            virtual_seconds=0.0,
+            wall_seconds=clock.monotonic_s() - began_s,
+            steps=0,
+            faults=0,
+            acked=0,
+            lost=0,
+            violations=(f"the run ended with {error!r}",),
+            trace="",
+            last_events=tuple(traceback.format_exception(error)),
+        )
 
 
 class _Simulation:

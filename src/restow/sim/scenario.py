@@ -19,6 +19,7 @@ class Scenario:
     workloads: tuple[str, ...] | None = None
     """Names of the workloads; None lets the seed draw some of them all."""
     faults: tuple[str, ...] = KINDS
-    fault_every_s: float = 30.0
+    fault_every_s: float | None = None
+    """The mean time between faults; None lets the seed draw it."""
     without_faults: tuple[int, ...] = ()
     """Numbers of drawn faults that do not strike, to find those that a failure needs."""
