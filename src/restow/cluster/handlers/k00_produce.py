@@ -15,17 +15,13 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.broker.metadata import INTERNAL_TOPICS
 from restow.cluster.handlers.leaders import current_leader, endpoints_of
-from restow.cluster.handlers.registry import HangUp, handles
+from restow.cluster.handlers.registry import Answer, HangUp, Message, Request, RequestContext, handles
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.produce import VERSIONS, Produced, encode_produce_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Buffer, Request
-    from restow.wire.messages import Message
 
 _FIRST_WITH_BATCHES = 3
 _FIRST_WITH_LEADERS = 10
@@ -35,7 +31,7 @@ _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @handles(0, VERSIONS)
-async def handle(request: Request, context: RequestContext) -> tuple[Buffer, ...] | None:
+async def handle(request: Request, context: RequestContext) -> Answer:
     body = request.body
     results = await _append(request, context)
     if body.acks == 0:

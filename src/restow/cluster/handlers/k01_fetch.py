@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from restow.cluster.handlers.leaders import current_leader, endpoints_of
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Answer, Message, Request, RequestContext, handles
 from restow.cluster.replication import FetchPartition, FetchSpec
 from restow.cluster.replication.values import CONSUMER, FINAL_EPOCH
 from restow.model import TopicPartition
@@ -24,10 +24,6 @@ from restow.wire.fetch import VERSIONS, Fetched, encode_fetch_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Buffer, Request
-    from restow.wire.messages import Message
 
 _FIRST_BY_ID = 13
 _FIRST_WITH_REPLICA_STATE = 15
@@ -38,7 +34,7 @@ _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @handles(1, VERSIONS)
-async def handle(request: Request, context: RequestContext) -> tuple[Buffer, ...]:
+async def handle(request: Request, context: RequestContext) -> Answer:
     body, version = request.body, request.api_version
     wanted, unknown = _wanted(body, version, context)
     spec = FetchSpec(

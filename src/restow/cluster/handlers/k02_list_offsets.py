@@ -10,17 +10,11 @@ Not supported: tiered storage, so all records are local.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.cluster.replication import FoundOffset, OffsetQuestion
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ListOffsetsResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _FIRST_WITH_NOT_AVAILABLE = 5
 _KNOWN_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9}

@@ -10,18 +10,11 @@ returns topic ids, 12 accepts them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from restow.cluster.broker.topic_rules import TopicRefused, check_name
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Answer, Message, Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.metadata import NOT_ASKED_FOR, VERSIONS, encode_metadata_response, encode_unknown_topic
 from restow.wire.operations import ON_CLUSTERS, ON_TOPICS, bits
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Buffer, Request
-    from restow.wire.messages import Message
 
 _FIRST_WITH_NULL = 1
 _FIRST_WITH_CHOICE = 4
@@ -33,7 +26,7 @@ _FIRST_NEWS_S = 5.0
 
 
 @handles(3, VERSIONS)
-async def handle(request: Request, context: RequestContext) -> tuple[Buffer, ...]:
+async def handle(request: Request, context: RequestContext) -> Answer:
     body, version = request.body, request.api_version
     metadata = context.broker.metadata
     await metadata.until(lambda: bool(metadata.brokers), _FIRST_NEWS_S)

@@ -6,14 +6,8 @@ Not supported: versions below 5; our own controller uses the latest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import LeaderAndIsrResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 
 @handles(4, range(5, 8))

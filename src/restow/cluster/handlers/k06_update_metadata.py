@@ -10,15 +10,9 @@ Not supported: versions below 7; our own controller uses the latest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from restow.cluster.broker.strays import stop_strays
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import Message, UpdateMetadataResponse
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 
 @handles(6, range(7, 9))

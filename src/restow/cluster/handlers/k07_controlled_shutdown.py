@@ -8,15 +8,9 @@ Not supported: versions 0 and 1, which have no epoch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from restow.cluster.controller import ControllerError
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import ControlledShutdownResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 
 @handles(7, range(2, 4))

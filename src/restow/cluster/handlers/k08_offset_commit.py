@@ -7,17 +7,11 @@ Not supported: versions 0 and 1, which store offsets elsewhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from restow.cluster.groups import CommitRequest, OffsetToCommit
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, OffsetCommitResponse
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _LAST_WITH_RETENTION = 4
 

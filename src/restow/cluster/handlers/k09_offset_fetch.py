@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, OffsetFetchResponse
@@ -18,9 +18,7 @@ from restow.wire.messages import Message, OffsetFetchResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from restow.cluster.broker.services import RequestContext
     from restow.cluster.groups import FetchedOffsets
-    from restow.wire.codec import Request
 
 _FIRST_WITH_GROUPS = 8
 _FIRST_WITH_GROUP_ERROR = 2

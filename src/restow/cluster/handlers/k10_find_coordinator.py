@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
 from restow.cluster.broker.topic_rules import TopicRefused
 from restow.cluster.groups import partition_of_group
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import FindCoordinatorResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
     from restow.wire.primitives import Endpoint
 
 _FIRST_BATCHED = 4

@@ -8,15 +8,9 @@ Versions:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from restow.cluster.groups import JoinRequest
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import JoinGroupResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _FIRST_WITH_REBALANCE_TIMEOUT = 1
 _FIRST_WITH_KNOWN_ID = 4

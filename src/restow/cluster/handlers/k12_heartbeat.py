@@ -5,14 +5,8 @@ Versions: 3 adds static members.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import HeartbeatResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 
 @handles(12, range(5))

@@ -5,15 +5,9 @@ Versions: up to 2 one member, with one error code; from 3 on many, each with its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from restow.cluster.groups import LeavingMember
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import LeaveGroupResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _FIRST_BATCHED = 3
 

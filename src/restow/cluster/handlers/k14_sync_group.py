@@ -6,16 +6,10 @@ Versions: 3 adds static members; 5 repeats the protocol's type and name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from restow.cluster.groups import SyncRequest
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, SyncGroupResponse
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _FIRST_WITH_PROTOCOL = 5
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import DescribeGroupsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
     from restow.cluster.groups import GroupDescription
-    from restow.wire.codec import Request
 
 
 @handles(15, range(6))

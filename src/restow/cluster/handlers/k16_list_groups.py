@@ -5,14 +5,8 @@ Versions: 4 returns and filters by states, 5 by types. All groups are classic.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import ListGroupsResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _FIRST_WITH_STATES = 4
 _FIRST_WITH_TYPES = 5

@@ -9,16 +9,11 @@ Not supported: features.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from restow.cluster.handlers.registry import HANDLERS, handles, served_versions
+from restow.cluster.handlers.registry import HANDLERS, Request, RequestContext, handles, served_versions
 from restow.wire.codec import API_VERSIONS
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ApiVersionsResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.\-]*[a-zA-Z0-9])?", re.ASCII)
 _FIRST_WITH_SOFTWARE = 3

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.broker.creation import RequestedTopic
 from restow.cluster.broker.topic_rules import FROM_DEFAULT, TopicRefused, check_count
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreateTopicsResponse, Message
 
 if TYPE_CHECKING:
     from restow.cluster.broker.creation import PlannedTopic
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _Result = CreateTopicsResponse.CreatableTopicResult
 

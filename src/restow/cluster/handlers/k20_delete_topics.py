@@ -8,18 +8,14 @@ Not supported: quotas for changes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from restow.cluster.broker.topic_rules import TopicRefused, is_legal_name
 from restow.cluster.controller import ControllerError, delete_topic
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DeleteTopicsResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _FIRST_BY_ID = 6
 _NO_ID = UUID(int=0)

@@ -8,18 +8,12 @@ Behaviour:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from restow.cluster.broker.metadata import INTERNAL_TOPICS
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.cluster.replication import LowWatermark
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DeleteRecordsResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 

@@ -7,15 +7,9 @@ once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import InitProducerIdResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 
 @handles(22, range(5))

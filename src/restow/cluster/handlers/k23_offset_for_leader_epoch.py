@@ -5,16 +5,10 @@ Versions: 3 adds the replica id, 4 compact lengths. Our own followers get the sa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.cluster.replication import EpochQuestion, FoundOffset
 from restow.model import TopicPartition
 from restow.wire.messages import Message, OffsetForLeaderEpochResponse
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 

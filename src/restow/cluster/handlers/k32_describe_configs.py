@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.broker.topic_rules import TopicRefused
 from restow.cluster.handlers.config_resources import ResourceType, resource
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import DescribeConfigsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
     from restow.cluster.config.configs import ConfigEntry
-    from restow.wire.codec import Request
 
 _Result = DescribeConfigsResponse.DescribeConfigsResult
 _Config = _Result.DescribeConfigsResourceResult

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.config.changes import InvalidChange
 from restow.cluster.handlers.altering import alter_all
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import AlterConfigsResponse, Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import RequestContext
     from restow.cluster.config.table import Definition
-    from restow.wire.codec import Request
 
 
 @handles(33, range(3))

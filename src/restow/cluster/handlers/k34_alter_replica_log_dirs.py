@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.cluster.replication.refusals import PartitionRefused
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import AlterReplicaLogDirsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
     from restow.cluster.replication.log_dir_moves import LogDirMoves
-    from restow.wire.codec import Request
 
 _Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 _Partition = _Topic.AlterReplicaLogDirPartitionResult

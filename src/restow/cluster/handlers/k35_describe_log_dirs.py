@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.cluster.log.errors import DiskFailure
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
@@ -17,10 +17,8 @@ from restow.wire.messages import DescribeLogDirsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from restow.cluster.broker.services import RequestContext
     from restow.cluster.log import LogManager, PartitionLog
     from restow.cluster.log.directory import LogDirectory
-    from restow.wire.codec import Request
 
 _Result = DescribeLogDirsResponse.DescribeLogDirsResult
 

@@ -9,18 +9,13 @@ Not supported: quotas for changes.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from restow.cluster.broker.cordons import without_cordoned
 from restow.cluster.broker.topic_rules import TopicRefused, check_count, more_partitions
 from restow.cluster.controller import ControllerError, create_partitions
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreatePartitionsResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 
 @handles(37, range(4))

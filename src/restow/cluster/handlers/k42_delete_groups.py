@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import DeleteGroupsResponse, Message
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 
 @handles(42, range(3))

@@ -11,16 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller import ControllerError, Election
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ElectLeadersResponse, Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _KINDS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 

@@ -12,16 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller import ControllerError, ReassignmentTarget
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.model import TopicPartition
 from restow.wire.messages import AlterPartitionReassignmentsResponse, Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import RequestContext
     from restow.cluster.controller import Refusal
-    from restow.wire.codec import Request
 
 
 @handles(45, range(2))

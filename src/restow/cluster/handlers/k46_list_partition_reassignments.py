@@ -8,16 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller import ControllerError
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.model import TopicPartition
 from restow.wire.messages import ListPartitionReassignmentsResponse, Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import RequestContext
     from restow.model import ReplicaAssignment
-    from restow.wire.codec import Request
 
 
 @handles(46, range(1))

@@ -6,16 +6,10 @@ Versions: 1 asks for brokers or controllers; controllers are refused with UNSUPP
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from restow.cluster.handlers.registry import handles
+from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DescribeClusterResponse, Message
 from restow.wire.operations import ON_CLUSTERS
-
-if TYPE_CHECKING:
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Request
 
 _BROKERS = 1
 _CONTROLLERS = 2

@@ -1,21 +1,32 @@
 """The table of handlers, filled by a decorator beside each of them.
 
-Requests not in the table are not served, and ApiVersions, which is built from it, does not offer them.
+Requests not in the table are not served, and ApiVersions, which is built from it, does not offer them. Every
+handler takes a `Request` and a `RequestContext`, so it can import both from here.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from restow.cluster.broker.services import RequestContext
 from restow.errors import RestowError
+from restow.wire.codec import Buffer, Request
 from restow.wire.messages import REQUESTS, Message
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from restow.cluster.broker.services import RequestContext
-    from restow.wire.codec import Buffer, Request
-
+__all__ = [
+    "HANDLERS",
+    "Answer",
+    "Handler",
+    "HangUp",
+    "Message",
+    "Request",
+    "RequestContext",
+    "handles",
+    "served_versions",
+]
 Answer: TypeAlias = "Message | tuple[Buffer, ...] | None"
 """A body, encoded bytes, or None for a request without a response."""
 Handle: TypeAlias = "Callable[[Request, RequestContext], Awaitable[Answer]]"
