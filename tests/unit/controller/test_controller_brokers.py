@@ -7,11 +7,10 @@ import asyncio
 import pytest
 
 from restow.cluster.controller import (
+    ControllerError,
     ControllerStep,
     Election,
     NotController,
-    StaleBrokerEpoch,
-    UnknownBroker,
     delete_topic,
 )
 from restow.cluster.store.znodes import LogDirEvent
@@ -226,12 +225,14 @@ def test_controlled_shutdown_refuses_unregistered_broker_and_wrong_controller() 
             controller = await cluster.start_controller(0)
             other = await cluster.start_controller(1)
             assert (controller.controller_id, other.controller_id) == (0, 0)
-            with pytest.raises(UnknownBroker):
+            with pytest.raises(ControllerError) as refused:
                 await controller.handle_controlled_shutdown(7, -1)
+            assert refused.value.code is ErrorCode.BROKER_NOT_AVAILABLE
             registered = cluster.brokers[1].epoch
             for epoch in (registered - 1, registered + 1, -1, 0, 2**63 - 1):
-                with pytest.raises(StaleBrokerEpoch):
+                with pytest.raises(ControllerError) as refused:
                     await controller.handle_controlled_shutdown(1, epoch)
+                assert refused.value.code is ErrorCode.STALE_BROKER_EPOCH
             with pytest.raises(NotController):
                 await other.handle_controlled_shutdown(1, -1)
             assert controller.is_active

@@ -18,7 +18,6 @@ from restow.cluster.controller import (
     ControllerError,
     ControllerStep,
     Election,
-    TopicError,
     create_partitions,
     delete_topic,
 )
@@ -247,7 +246,7 @@ class Schedule(RuleBasedStateMachine):
     @rule(name=NAMES, replicas=REPLICAS)
     def expand(self, name: str, replicas: tuple[int, ...]) -> None:
         async def expand() -> None:
-            with suppress(TopicError):
+            with suppress(ControllerError):
                 topics = await self.topics()
                 await create_partitions(
                     self.cluster.store,
@@ -260,7 +259,7 @@ class Schedule(RuleBasedStateMachine):
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
         async def delete() -> None:
-            with suppress(TopicError):
+            with suppress(ControllerError):
                 await delete_topic(self.cluster.store, name)
 
         self.runner.run(delete())

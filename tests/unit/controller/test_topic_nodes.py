@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from restow.cluster.controller import (
-    DeletionPending,
-    InvalidAssignment,
-    InvalidPartitionCount,
-    InvalidTopic,
-    MoveInProgress,
-    TopicExists,
-    UnknownTopic,
+    ControllerError,
     create_partitions,
     create_topic,
     delete_topic,
@@ -25,9 +20,10 @@ from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import PERSISTENT_PATHS, DeleteTopic, EntityConfig, TopicZNode
 from restow.model import ReplicaAssignment
 from restow.runtime.chance import SeededChance
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
     from restow.cluster.store import Store
 
@@ -45,6 +41,13 @@ def on_a_store(test: Callable[[Store], Coroutine[object, object, None]]) -> None
     asyncio.run(run())
 
 
+@contextmanager
+def refused(code: ErrorCode) -> Iterator[None]:
+    with pytest.raises(ControllerError) as refusal:
+        yield
+    assert refusal.value.code is code
+
+
 async def read(store: Store, name: str) -> TopicZNode:
     return TopicZNode.decode((await store.get(TopicZNode.path(name))).data, TopicZNode.path(name))
 
@@ -57,7 +60,7 @@ def test_create_topic_writes_topic_and_config_together() -> None:
         assert topic.partitions == {0: ReplicaAssignment((1, 2)), 1: ReplicaAssignment((2, 1))}
         config = await store.get(EntityConfig.topic_path("t"))
         assert config.data == b'{"version":1,"config":{"retention.ms":"5"}}'
-        with pytest.raises(TopicExists):
+        with refused(ErrorCode.TOPIC_ALREADY_EXISTS):
             await create_topic(store, "t", {0: (1,)}, {"retention.ms": "6"}, ID)
         assert await store.get(EntityConfig.topic_path("t")) == config
 
@@ -76,7 +79,7 @@ def test_create_topic_replaces_leftover_config() -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "é", "x" * 250])
 def test_create_topic_refuses_invalid_names(name: str) -> None:
     async def test(store: Store) -> None:
-        with pytest.raises(InvalidTopic):
+        with refused(ErrorCode.INVALID_TOPIC_EXCEPTION):
             await create_topic(store, name, {0: (1,)}, {}, ID)
 
     on_a_store(test)
@@ -85,20 +88,20 @@ def test_create_topic_refuses_invalid_names(name: str) -> None:
 @pytest.mark.parametrize(
     ("assignment", "error"),
     [
-        ({}, InvalidPartitionCount),
-        ({1: (1,)}, InvalidPartitionCount),
-        ({0: (1,), 2: (1,)}, InvalidPartitionCount),
-        ({0: ()}, InvalidAssignment),
-        ({0: (1, 1)}, InvalidAssignment),
-        ({0: (-1,)}, InvalidAssignment),
-        ({0: (1, 2), 1: (1,)}, InvalidAssignment),
+        ({}, ErrorCode.INVALID_PARTITIONS),
+        ({1: (1,)}, ErrorCode.INVALID_PARTITIONS),
+        ({0: (1,), 2: (1,)}, ErrorCode.INVALID_PARTITIONS),
+        ({0: ()}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ({0: (1, 1)}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ({0: (-1,)}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ({0: (1, 2), 1: (1,)}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
 def test_create_topic_refuses_invalid_assignment(
-    assignment: dict[int, tuple[int, ...]], error: type[Exception]
+    assignment: dict[int, tuple[int, ...]], error: ErrorCode
 ) -> None:
     async def test(store: Store) -> None:
-        with pytest.raises(error):
+        with refused(error):
             await create_topic(store, "t", assignment, {}, ID)
         assert await store.children(TopicZNode.PARENT) == await store.children(EntityConfig.TOPICS) == ()
 
@@ -107,20 +110,20 @@ def test_create_topic_refuses_invalid_assignment(
 
 def test_expand_topic_adds_partitions_at_the_end_only() -> None:
     async def test(store: Store) -> None:
-        with pytest.raises(UnknownTopic):
+        with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             await create_partitions(store, "t", {1: (1,)})
         await create_topic(store, "t", {0: (1, 2)}, {}, ID)
         for added, error in (
-            ({0: (1, 2)}, InvalidPartitionCount),
-            ({2: (1, 2)}, InvalidPartitionCount),
-            ({}, InvalidPartitionCount),
-            ({1: (1,)}, InvalidAssignment),
+            ({0: (1, 2)}, ErrorCode.INVALID_PARTITIONS),
+            ({2: (1, 2)}, ErrorCode.INVALID_PARTITIONS),
+            ({}, ErrorCode.INVALID_PARTITIONS),
+            ({1: (1,)}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         ):
-            with pytest.raises(error):
+            with refused(error):
                 await create_partitions(store, "t", added)
         both = [create_partitions(store, "t", {1: replicas}) for replicas in ((2, 1), (1, 2))]
         answers = await asyncio.gather(*both, return_exceptions=True)
-        assert set(map(type, answers)) == {InvalidPartitionCount, type(None)}
+        assert {getattr(answer, "code", None) for answer in answers} == {ErrorCode.INVALID_PARTITIONS, None}
         topic = await read(store, "t")
         assert (topic.topic_id, list(topic.partitions)) == (ID, [0, 1])
 
@@ -131,11 +134,11 @@ def test_expand_topic_refuses_reassigned_or_deleted_topic() -> None:
     async def test(store: Store) -> None:
         await create_topic(store, "leaving", {0: (1,)}, {}, ID)
         await delete_topic(store, "leaving")
-        with pytest.raises(DeletionPending):
+        with refused(ErrorCode.INVALID_TOPIC_EXCEPTION):
             await create_partitions(store, "leaving", {1: (1,)})
         moving = TopicZNode(topic_id=ID, partitions={0: ReplicaAssignment((1, 2), adding=(2,))})
         await store.create(TopicZNode.path("moving"), moving.encode())
-        with pytest.raises(MoveInProgress):
+        with refused(ErrorCode.REASSIGNMENT_IN_PROGRESS):
             await create_partitions(store, "moving", {1: (1, 2)})
 
     on_a_store(test)
@@ -143,7 +146,7 @@ def test_expand_topic_refuses_reassigned_or_deleted_topic() -> None:
 
 def test_delete_topic_may_be_repeated() -> None:
     async def test(store: Store) -> None:
-        with pytest.raises(UnknownTopic):
+        with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             await delete_topic(store, "t")
         await create_topic(store, "t", {0: (1,)}, {}, ID)
         await delete_topic(store, "t")

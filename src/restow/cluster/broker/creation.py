@@ -11,7 +11,7 @@ from uuid import UUID
 from restow.cluster.broker.cordons import without_cordoned
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
 from restow.cluster.broker.topic_rules import FROM_DEFAULT, TopicRefused, check_new_name, new_assignment
-from restow.cluster.controller import ControllerError, TopicExists, create_topic, random_topic_id
+from restow.cluster.controller import ControllerError, create_topic, random_topic_id
 from restow.cluster.store import StoreError
 from restow.wire.error_codes import ErrorCode
 
@@ -179,7 +179,7 @@ class TopicCreation:
         try:
             await self.create(await self.plan(new))
         except TopicRefused as refused:
-            if not isinstance(refused.__cause__, TopicExists):
+            if refused.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 self._complain(new.name, refused)
         except StoreError as error:
             log.warning("topic %s cannot be created: %s", new.name, error)

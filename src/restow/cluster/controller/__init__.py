@@ -20,20 +20,7 @@ steps.py                      the points at which tests may stop a controller
 from restow.cluster.controller.config import ControllerConfig
 from restow.cluster.controller.controller import Controller
 from restow.cluster.controller.elections import Election
-from restow.cluster.controller.errors import (
-    ControllerError,
-    DeletionPending,
-    InvalidAssignment,
-    InvalidPartitionCount,
-    InvalidTopic,
-    MoveInProgress,
-    NotController,
-    StaleBrokerEpoch,
-    TopicError,
-    TopicExists,
-    UnknownBroker,
-    UnknownTopic,
-)
+from restow.cluster.controller.errors import ControllerError, NotController
 from restow.cluster.controller.outbox import BrokerChannel
 from restow.cluster.controller.reassignment.rules import ReassignmentTarget, Refusal
 from restow.cluster.controller.steps import ControllerStep
@@ -45,20 +32,10 @@ __all__ = [
     "ControllerConfig",
     "ControllerError",
     "ControllerStep",
-    "DeletionPending",
     "Election",
-    "InvalidAssignment",
-    "InvalidPartitionCount",
-    "InvalidTopic",
-    "MoveInProgress",
     "NotController",
     "ReassignmentTarget",
     "Refusal",
-    "StaleBrokerEpoch",
-    "TopicError",
-    "TopicExists",
-    "UnknownBroker",
-    "UnknownTopic",
     "create_partitions",
     "create_topic",
     "delete_topic",

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.controller.context import Replica
 from restow.cluster.controller.elections import Election
-from restow.cluster.controller.errors import StaleBrokerEpoch, UnknownBroker
+from restow.cluster.controller.errors import ControllerError
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from restow.cluster.controller.partition_states import PartitionStates
@@ -38,9 +39,14 @@ class ControlledShutdown:
         context = self._context
         broker = context.brokers.get(broker_id)
         if broker is None:
-            raise UnknownBroker(f"broker {broker_id} is not registered: it has nothing to hand over")
+            raise ControllerError(
+                ErrorCode.BROKER_NOT_AVAILABLE,
+                f"broker {broker_id} is not registered: it has nothing to hand over",
+            )
         if epoch != broker.epoch:
-            raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {epoch}")
+            raise ControllerError(
+                ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered with epoch {epoch}"
+            )
         context.shutting_down.add(broker_id)
         _log.info("broker %d is shutting down", broker_id)
         leads = self._led_by(broker_id)

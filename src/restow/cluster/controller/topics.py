@@ -9,18 +9,11 @@ import re
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller.errors import (
-    DeletionPending,
-    InvalidAssignment,
-    InvalidPartitionCount,
-    InvalidTopic,
-    MoveInProgress,
-    TopicExists,
-    UnknownTopic,
-)
+from restow.cluster.controller.errors import ControllerError
 from restow.cluster.store import BadVersion, CheckVersion, Create, NodeExists, NoNode, Set
 from restow.cluster.store.znodes import DeleteTopic, EntityConfig, TopicZNode
 from restow.model import ReplicaAssignment
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +39,7 @@ async def create_topic(
     configs: Mapping[str, str],
     topic_id: str,
 ) -> None:
-    """Write the topic and its config. Raises TopicExists, or InvalidTopic… for an invalid request."""
+    """Write the topic and its config. Raises ControllerError if it exists or the request is invalid."""
     _check_name(name)
     _check_assignment(assignment, first=0, replication_factor=None)
     topic = TopicZNode(
@@ -61,7 +54,9 @@ async def create_topic(
             await store.multi([first, Create(TopicZNode.path(name), topic.encode())])
         except NodeExists as error:
             if error.path == TopicZNode.path(name) or await store.exists(TopicZNode.path(name)):
-                raise TopicExists(f"topic {name} exists already") from None
+                raise ControllerError(
+                    ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists already"
+                ) from None
         except NoNode:
             continue
         else:
@@ -74,14 +69,20 @@ async def create_partitions(store: Store, name: str, added: Mapping[int, tuple[i
         try:
             node = await store.get(TopicZNode.path(name))
         except NoNode:
-            raise UnknownTopic(f"there is no topic {name}") from None
+            raise ControllerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}") from None
         topic = TopicZNode.decode(node.data, TopicZNode.path(name))
         if any(each.adding or each.removing for each in topic.partitions.values()):
-            raise MoveInProgress(f"replicas of topic {name} are being reassigned: wait until that is done")
+            raise ControllerError(
+                ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                f"replicas of topic {name} are being reassigned: wait until that is done",
+            )
         if await store.exists(DeleteTopic.path(name)):
-            raise DeletionPending(f"topic {name} is queued for deletion")
+            raise ControllerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name} is queued for deletion")
         if 0 not in topic.partitions:
-            raise InvalidAssignment(f"topic {name} has no partition 0 to take the replication factor from")
+            raise ControllerError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"topic {name} has no partition 0 to take the replication factor from",
+            )
         _check_assignment(
             added, first=len(topic.partitions), replication_factor=len(topic.partitions[0].replicas)
         )
@@ -101,16 +102,17 @@ async def delete_topic(store: Store, name: str) -> None:
     except NoNode as error:
         if error.path != TopicZNode.path(name):
             raise
-        raise UnknownTopic(f"there is no topic {name}") from None
+        raise ControllerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}") from None
     except NodeExists:
         return
 
 
 def _check_name(name: str) -> None:
     if name in (".", "..") or not _NAME.fullmatch(name):
-        raise InvalidTopic(
+        raise ControllerError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"{name[:60]!r} cannot be a topic: 1 to 249 letters, digits, dots, underscores and dashes, "
-            "and not just one or two dots"
+            "and not just one or two dots",
         )
 
 
@@ -118,18 +120,21 @@ def _check_assignment(
     assignment: Mapping[int, tuple[int, ...]], *, first: int, replication_factor: int | None
 ) -> None:
     if sorted(assignment) != list(range(first, first + len(assignment))) or not assignment:
-        raise InvalidPartitionCount(
+        raise ControllerError(
+            ErrorCode.INVALID_PARTITIONS,
             f"partitions must be numbered from {first} without a gap, and be at least one, "
-            f"but they are {sorted(assignment)[:10]}"
+            f"but they are {sorted(assignment)[:10]}",
         )
     for number, replicas in assignment.items():
         replication_factor = len(replicas) if replication_factor is None else replication_factor
         if not replicas or len(set(replicas)) != len(replicas) or min(replicas) < 0:
-            raise InvalidAssignment(
-                f"partition {number} has replicas {list(replicas)}: give each broker once, and at least one"
+            raise ControllerError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"partition {number} has replicas {list(replicas)}: give each broker once, and at least one",
             )
         if len(replicas) != replication_factor:
-            raise InvalidAssignment(
+            raise ControllerError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"partition {number} has {len(replicas)} replicas, others have {replication_factor}: "
-                "make them the same"
+                "make them the same",
             )
