@@ -33,7 +33,7 @@ from restow.cluster.store import (
 from restow.cluster.store.znodes import PERSISTENT_PATHS, ControllerEpoch, ControllerZNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from restow.cluster.controller.elections import Election
     from restow.cluster.controller.events import Work
@@ -83,7 +83,7 @@ class Controller:
         self._store.on_expired(self._end_term)
         self._events.start(f"controller of broker {self._broker_id}")
         self._events.put("start", self._controller_changed)
-        await self._events.ask("started", self._look)
+        await self._events.ask("started", self._current)
 
     async def stop(self) -> None:
         """Resign, if elected, so that the next controller need not wait for the session to expire."""
@@ -106,49 +106,36 @@ class Controller:
 
     async def handle_controlled_shutdown(self, broker_id: int, epoch: int) -> tuple[TopicPartition, ...]:
         """Move leaders off a broker and return the partitions it still leads. `epoch` is its broker epoch."""
-
-        async def leave() -> tuple[TopicPartition, ...]:
-            return await self._in_office().shutdown.leave(broker_id, epoch)
-
-        return await self._ask(f"shutdown of broker {broker_id}", leave)
+        name = f"shutdown of broker {broker_id}"
+        return await self._ask(name, lambda term: term.shutdown.leave(broker_id, epoch))
 
     async def elect_leaders(
         self, election: Election, partitions: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, ErrorCode]:
         """Hold a PREFERRED or UNCLEAN election. None means all partitions that need one."""
-
-        async def elect() -> dict[TopicPartition, ErrorCode]:
-            return await self._in_office().leaders.elect(election, partitions)
-
-        return await self._ask(f"{election.value} election", elect)
+        name = f"{election.value} election"
+        return await self._ask(name, lambda term: term.leaders.elect(election, partitions))
 
     async def alter_reassignments(
         self, targets: Mapping[TopicPartition, ReassignmentTarget]
     ) -> dict[TopicPartition, Refusal | None]:
         """Start, replace or cancel reassignments. Return None per accepted partition, or the refusal."""
-
-        async def alter() -> dict[TopicPartition, Refusal | None]:
-            return await self._in_office().reassignment.alter(targets)
-
-        return await self._ask(f"moves of {len(targets)} partitions", alter)
+        name = f"moves of {len(targets)} partitions"
+        return await self._ask(name, lambda term: term.reassignment.alter(targets))
 
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None
     ) -> Mapping[TopicPartition, ReplicaAssignment]:
         """Return the ongoing reassignments of these partitions, or all of them for None."""
 
-        async def running() -> Mapping[TopicPartition, ReplicaAssignment]:
-            return self._in_office().reassignment.running(partitions)
+        async def running(term: Term) -> Mapping[TopicPartition, ReplicaAssignment]:
+            return term.reassignment.running(partitions)
 
         return await self._ask("list of moves", running)
 
     async def elect_missing_leaders(self) -> None:
         """Retry the election of leaderless partitions, because a config change may now allow one."""
-
-        async def elect() -> None:
-            await self._in_office().partitions.elect_missing()
-
-        await self._ask("missing leaders", elect)
+        await self._ask("missing leaders", lambda term: term.partitions.elect_missing())
 
     # Being elected
 
@@ -166,9 +153,6 @@ class Controller:
 
     def _controller_fired(self, _: WatchEvent) -> None:
         self._events.put("controller changed", self._controller_changed)
-
-    async def _look(self) -> None:
-        await self._current()
 
     async def _current(self) -> StoreNode | None:
         try:
@@ -275,6 +259,11 @@ class Controller:
             raise NotController(f"broker {self._broker_id} is not the controller")
         return self._term
 
-    async def _ask(self, name: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
+    async def _ask(self, name: str, work: Callable[[Term], Awaitable[T]]) -> T:
+        """Queue the work and return its result. Raises NotController without a term, now or in its turn."""
+
+        async def in_office() -> T:
+            return await work(self._in_office())
+
         self._in_office()
-        return await self._events.ask(name, work)
+        return await self._events.ask(name, in_office)

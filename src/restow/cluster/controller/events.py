@@ -6,7 +6,7 @@ Watches, broker responses and client requests only put events here.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -16,19 +16,13 @@ T = TypeVar("T")
 Work: TypeAlias = "Callable[[], Coroutine[object, object, object]]"
 
 
-class ControllerEvent(NamedTuple):
-    """Work to do, with a name for the log."""
-
-    name: str
-    work: Work
-
-
 class EventQueue:
     """A FIFO queue. A failed event goes to `failed`, and the worker serves the next one."""
 
     def __init__(self, failed: Callable[[str, Exception], Awaitable[None]]) -> None:
         self._failed = failed
-        self._events: asyncio.Queue[ControllerEvent] = asyncio.Queue()
+        self._events: asyncio.Queue[tuple[str, Work]] = asyncio.Queue()
+        """Names, for the log, and the work to do."""
         self._worker: asyncio.Task[None] | None = None
         self._asked: set[asyncio.Future[object]] = set()
 
@@ -47,7 +41,7 @@ class EventQueue:
 
     def put(self, name: str, work: Work) -> None:
         """Queue the work behind earlier events."""
-        self._events.put_nowait(ControllerEvent(name, work))
+        self._events.put_nowait((name, work))
 
     async def ask(self, name: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
         """Queue the work and return its result."""
@@ -70,8 +64,8 @@ class EventQueue:
 
     async def _serve(self) -> None:
         while True:
-            event = await self._events.get()
+            name, work = await self._events.get()
             try:
-                await event.work()
+                await work()
             except Exception as error:  # noqa: BLE001  the controller decides what a failure means
-                await self._failed(event.name, error)
+                await self._failed(name, error)

@@ -6,7 +6,6 @@ A watch fires once, so it is set again before the znode is read. No change is mi
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,31 +27,20 @@ if TYPE_CHECKING:
     from restow.cluster.store import Store, WatchEvent
 
 
-class WatchKind(Enum):
-    """The kind of change to watch for."""
-
-    CHILDREN = "children"
-    DATA = "data"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeListener:
-    """A znode and the kind of change to watch for."""
-
-    path: str
-    kind: WatchKind
-
-
 class Subject(Enum):
-    """The subject of a change. Every topic's own znode is watched as well, for new partitions."""
+    """The watched znodes by subject. Every topic's own znode is watched as well, for new partitions."""
 
-    REASSIGNMENTS = NodeListener(ReassignPartitions.PATH, WatchKind.DATA)
-    ISR_CHANGES = NodeListener(IsrChangeNotification.PARENT, WatchKind.CHILDREN)
-    PREFERRED_ELECTION = NodeListener(PreferredReplicaElection.PATH, WatchKind.DATA)
-    TOPICS = NodeListener(TopicZNode.PARENT, WatchKind.CHILDREN)
-    DELETIONS = NodeListener(DeleteTopic.PARENT, WatchKind.CHILDREN)
-    BROKERS = NodeListener(BrokerRegistration.PARENT, WatchKind.CHILDREN)
-    LOG_DIRS = NodeListener(LogDirEvent.PARENT, WatchKind.CHILDREN)
+    REASSIGNMENTS = ReassignPartitions.PATH
+    ISR_CHANGES = IsrChangeNotification.PARENT
+    PREFERRED_ELECTION = PreferredReplicaElection.PATH
+    TOPICS = TopicZNode.PARENT
+    DELETIONS = DeleteTopic.PARENT
+    BROKERS = BrokerRegistration.PARENT
+    LOG_DIRS = LogDirEvent.PARENT
+
+
+_WATCHED_FOR_DATA = (Subject.REASSIGNMENTS, Subject.PREFERRED_ELECTION)
+"""The others are watched for new children."""
 
 
 class Listeners:
@@ -84,12 +72,9 @@ class Listeners:
         await asyncio.gather(*map(self._set_topic, new))
 
     async def _set(self, what: Subject) -> None:
-        listener = what.value
-        watch = partial(self._fired, what)
-        if listener.kind is WatchKind.CHILDREN:
-            await self._store.watch_children(listener.path, watch)
-        else:
-            await self._store.watch_data(listener.path, watch)
+        of_data = what in _WATCHED_FOR_DATA
+        watch = self._store.watch_data if of_data else self._store.watch_children
+        await watch(what.value, partial(self._fired, what))
 
     def _fired(self, what: Subject, _: WatchEvent) -> None:
         async def handle() -> None:
