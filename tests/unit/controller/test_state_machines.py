@@ -14,8 +14,6 @@ from restow.cluster.controller.config import ControllerConfig
 from restow.cluster.controller.context import ControllerContext, RegisteredBroker, Replica
 from restow.cluster.controller.guarded import GuardedStore
 from restow.cluster.controller.outbox import Outbox
-from restow.cluster.controller.partition_states import PartitionStates
-from restow.cluster.controller.replica_states import ReplicaStates
 from restow.cluster.controller.state_nodes import StateNodes
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import go_on
@@ -95,8 +93,8 @@ class Machines(RuleBasedStateMachine):
         )
         for broker_id in BROKERS:
             self.up(broker_id)
-        self.replicas = ReplicaStates(self.tools)
-        self.partitions = PartitionStates(self.tools)
+        self.replicas = self.tools.replicas
+        self.partitions = self.tools.partitions
 
     def up(self, broker_id: int) -> None:
         registration = BrokerRegistration(

@@ -8,7 +8,7 @@ context.py           what the controller knows
 states.py            the state tables of replicas and partitions
 partition_states.py  moves partitions between states; `elections.py` chooses leaders without I/O
 replica_states.py    moves replicas between states
-creation.py, deletion.py, brokers.py, isr.py, leaders.py, shutdown.py    handlers of events
+creation.py, deletion.py, brokers.py, notifications.py, leaders.py, shutdown.py    handlers of events
 reassignment/        reassignments: reassignment.py has the triggers, rules.py the checks,
                      steps.py the steps, nodes.py the writes, watch.py the ISRs to watch
 state_nodes.py, guarded.py    conditional writes: they fail once a later controller is elected

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.context import RegisteredBroker, Replica
 from restow.cluster.controller.notifications import read_notifications, remove_notifications
 from restow.cluster.controller.states import PartitionState, ReplicaState
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from restow.cluster.controller.deletion import Deletion
-    from restow.cluster.controller.partition_states import PartitionStates
     from restow.cluster.controller.reassignment.reassignment import Reassignment
-    from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
@@ -63,18 +60,11 @@ async def read_brokers(tools: Tools) -> dict[int, RegisteredBroker]:
 class Brokers:
     """Handles every change of the live brokers."""
 
-    def __init__(
-        self,
-        tools: Tools,
-        partitions: PartitionStates,
-        replicas: ReplicaStates,
-        deletion: Deletion,
-        reassignment: Reassignment,
-    ) -> None:
+    def __init__(self, tools: Tools, deletion: Deletion, reassignment: Reassignment) -> None:
         self._tools = tools
         self._context = tools.context
-        self._partitions = partitions
-        self._replicas = replicas
+        self._partitions = tools.partitions
+        self._replicas = tools.replicas
         self._deletion = deletion
         self._reassignment = reassignment
 
@@ -110,7 +100,7 @@ class Brokers:
         """
         _log.info("new brokers: %s", list(brokers))
         self.start(brokers)
-        batch = BrokerRequestBatch(self._context, self._tools.outbox)
+        batch = self._tools.batch()
         batch.send_everything(brokers)
         batch.update_metadata()
         batch.send()
@@ -141,9 +131,7 @@ class Brokers:
         await self._replicas.move(served, ReplicaState.OFFLINE)
         await self._tools.at(ControllerStep.F3)
         await self._deletion.failed(deleted)
-        batch = BrokerRequestBatch(context, self._tools.outbox)
-        batch.update_metadata()
-        batch.send()
+        self._tools.send_metadata()
 
     def _is_leaderless(self, partition: TopicPartition) -> bool:
         leadership = self._context.leaderships.get(partition)
@@ -163,11 +151,6 @@ class Brokers:
             if self._may_serve(each) and self._context.is_online(each, or_leaving=True)
         ]
         await self._replicas.move(asked, ReplicaState.ONLINE)
-        await remove_notifications(self._tools.store, paths)
-
-    async def forget_log_dir_notes(self) -> None:
-        """Remove the notes. A new controller sends every broker LeaderAndIsr anyway."""
-        _, paths = await read_notifications(self._tools.store, LogDirEvent)
         await remove_notifications(self._tools.store, paths)
 
     async def directories(

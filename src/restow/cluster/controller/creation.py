@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.controller.deletion import Deletion
     from restow.cluster.controller.listeners import Listeners
-    from restow.cluster.controller.partition_states import PartitionStates
     from restow.cluster.controller.reassignment.reassignment import Reassignment
-    from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
@@ -33,18 +31,11 @@ _log = logging.getLogger(__name__)
 class Topics:
     """Keeps the context's topics equal to the store's."""
 
-    def __init__(
-        self,
-        tools: Tools,
-        partitions: PartitionStates,
-        replicas: ReplicaStates,
-        deletion: Deletion,
-        reassignment: Reassignment,
-    ) -> None:
+    def __init__(self, tools: Tools, deletion: Deletion, reassignment: Reassignment) -> None:
         self._tools = tools
         self._context = tools.context
-        self._partitions = partitions
-        self._replicas = replicas
+        self._partitions = tools.partitions
+        self._replicas = tools.replicas
         self._deletion = deletion
         self._reassignment = reassignment
 

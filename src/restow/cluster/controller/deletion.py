@@ -20,7 +20,6 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store import Delete, NoNode, StoreError
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from restow.cluster.controller.context import Replica
-    from restow.cluster.controller.partition_states import PartitionStates
-    from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
 
 _R = ReplicaState
@@ -58,11 +55,11 @@ def next_for(states: Collection[ReplicaState], *, blocked: bool) -> Next:
 class Deletion:
     """Carries every deletion on as far as it can."""
 
-    def __init__(self, tools: Tools, partitions: PartitionStates, replicas: ReplicaStates) -> None:
+    def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._context = tools.context
-        self._partitions = partitions
-        self._replicas = replicas
+        self._partitions = tools.partitions
+        self._replicas = tools.replicas
 
     async def start(self) -> None:
         """Read a new controller's delete requests before states are computed; `resume` continues them."""
@@ -159,9 +156,7 @@ class Deletion:
         """Run steps D1 to D3."""
         context = self._context
         partitions = context.partitions_of(topic)
-        batch = BrokerRequestBatch(context, self._tools.outbox)
-        batch.update_metadata(partitions)
-        batch.send()
+        self._tools.send_metadata(partitions)
         existing = [p for p in partitions if context.partition_states[p] is not PartitionState.NON_EXISTENT]
         await self._partitions.move(existing, PartitionState.OFFLINE)
         await self._partitions.move(existing, PartitionState.NON_EXISTENT)

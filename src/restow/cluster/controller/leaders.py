@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from restow.cluster.controller.context import ControllerContext
-    from restow.cluster.controller.partition_states import PartitionStates
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
@@ -70,10 +69,10 @@ def imbalanced(context: ControllerContext, percentage: int) -> list[TopicPartiti
 class Leaders:
     """Holds requested and periodic elections."""
 
-    def __init__(self, tools: Tools, partitions: PartitionStates) -> None:
+    def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._context = tools.context
-        self._partitions = partitions
+        self._partitions = tools.partitions
 
     async def elect(
         self, election: Election, partitions: Iterable[TopicPartition] | None

@@ -1,16 +1,22 @@
-"""Notifications that brokers leave in sequential znodes; the controller reads and removes them."""
+"""Notifications that brokers leave in sequential znodes; the controller reads and removes them.
+
+A leader that has changed an ISR writes the state and leaves a note; the controller informs the other brokers.
+"""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store import Delete, UnreadableNode
+from restow.cluster.store.znodes import IsrChangeNotification
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from restow.cluster.controller.guarded import GuardedStore
+    from restow.cluster.controller.tools import Tools
 
 T_co = TypeVar("T_co", covariant=True)
 _log = logging.getLogger(__name__)
@@ -45,3 +51,21 @@ async def remove_notifications(store: GuardedStore, paths: Sequence[str]) -> Non
     """Remove these znodes. One that is already gone is no error."""
     if paths:
         await store.multi_each([(Delete(path),) for path in paths])
+
+
+async def forget_notifications(store: GuardedStore, kind: NotificationKind[T_co]) -> None:
+    """Remove all notifications of a kind. A new controller reads and sends everything anyway."""
+    _, paths = await read_notifications(store, kind)
+    await remove_notifications(store, paths)
+
+
+async def isr_changed(tools: Tools) -> None:
+    """Read every partition that a leader's note names and send its state to all brokers."""
+    notes, paths = await read_notifications(tools.store, IsrChangeNotification)
+    named = dict.fromkeys(partition for note in notes for partition in note.partitions)
+    found = await tools.nodes.read([each for each in named if each in tools.context.assignments])
+    tools.context.leaderships.update(found)
+    if found:
+        tools.send_metadata(found)
+    await tools.at(ControllerStep.N1)
+    await remove_notifications(tools.store, paths)

@@ -1,14 +1,11 @@
 """Partition state changes, with the elections that bring a partition Online.
 
-    NonExistent ──► New ──► Online ◄──► Offline ──► NonExistent
-                     └────────────────────▲
-
     New          known from the topic's node; nothing is written
     Online       has a leader: from New the first state is written, otherwise a leader is elected
     Offline      its leader is gone
     NonExistent  deleted
 
-`states.py` has the table. A partition without an electable replica keeps its state.
+`states.py` has the diagram and the table. A partition without an electable replica keeps its state.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller import elections
-from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.elections import Election
 from restow.cluster.controller.states import PARTITION_ORIGINS, PartitionState
 from restow.cluster.controller.steps import ControllerStep
@@ -27,6 +23,7 @@ from restow.cluster.store.znodes import EntityConfig
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from restow.cluster.controller.batch import BrokerRequestBatch
     from restow.cluster.controller.context import Leadership
     from restow.cluster.controller.elections import Choice
     from restow.cluster.controller.tools import Tools
@@ -77,7 +74,7 @@ class PartitionStates:
         if target is not PartitionState.ONLINE:
             arrived: Iterable[TopicPartition] = able
         else:
-            batch = BrokerRequestBatch(self._context, self._tools.outbox)
+            batch = self._tools.batch()
             states = self._context.partition_states
             new = [each for each in able if states[each] is PartitionState.NEW]
             old = [each for each in able if states[each] is not PartitionState.NEW]

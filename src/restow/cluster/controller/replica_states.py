@@ -1,10 +1,5 @@
 """Replica state changes, with the requests that each one sends to brokers.
 
-    NonExistent ──► New ──► Online ◄──► Offline ──► DeletionStarted ──► DeletionSuccessful ──► NonExistent
-                     │                  ▲  ▲  │           │
-                     └──────────────────┘  │  ▼           ▼
-                                  DeletionIneligible ◄────┘        (and ──► Online, when its broker is back)
-
     New                 LeaderAndIsr to the broker, if the partition has a leader
     Online              LeaderAndIsr to the broker
     Offline             StopReplica to the broker; the ISR loses the replica, LeaderAndIsr to the others
@@ -13,7 +8,7 @@
     DeletionIneligible  not possible now: the broker is dead, or the log dir failed
     NonExistent         the controller has forgotten the replica
 
-`states.py` has the table.
+`states.py` has the diagram and the table.
 """
 
 from __future__ import annotations
@@ -23,13 +18,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller import elections
-from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.states import REPLICA_ORIGINS, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from restow.cluster.controller.batch import BrokerRequestBatch
     from restow.cluster.controller.context import Replica
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
@@ -63,7 +58,7 @@ class ReplicaStates:
         able = self._context.replica_states.legal(replicas, target, REPLICA_ORIGINS)
         if not able:
             return able
-        batch = BrokerRequestBatch(self._context, self._tools.outbox)
+        batch = self._tools.batch()
         match target:
             case ReplicaState.NEW:
                 able = self._follow_as_new(able, batch)

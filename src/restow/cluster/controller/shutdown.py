@@ -17,8 +17,6 @@ from restow.cluster.controller.steps import ControllerStep
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from restow.cluster.controller.partition_states import PartitionStates
-    from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
@@ -28,11 +26,11 @@ _log = logging.getLogger(__name__)
 class ControlledShutdown:
     """Moves leadership off a broker that is shutting down."""
 
-    def __init__(self, tools: Tools, partitions: PartitionStates, replicas: ReplicaStates) -> None:
+    def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._context = tools.context
-        self._partitions = partitions
-        self._replicas = replicas
+        self._partitions = tools.partitions
+        self._replicas = tools.replicas
 
     async def leave(self, broker_id: int, epoch: int) -> tuple[TopicPartition, ...]:
         """Return the partitions that the broker still leads despite other replicas. It may ask again."""

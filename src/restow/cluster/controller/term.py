@@ -10,23 +10,21 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.brokers import Brokers, read_brokers
 from restow.cluster.controller.context import ControllerContext, Replica
 from restow.cluster.controller.creation import Topics
 from restow.cluster.controller.deletion import Deletion
 from restow.cluster.controller.guarded import GuardedStore
-from restow.cluster.controller.isr import IsrNotifications
 from restow.cluster.controller.leaders import Leaders
 from restow.cluster.controller.listeners import Listeners, Subject
+from restow.cluster.controller.notifications import forget_notifications, isr_changed
 from restow.cluster.controller.outbox import Outbox
-from restow.cluster.controller.partition_states import PartitionStates
 from restow.cluster.controller.reassignment.reassignment import Reassignment
-from restow.cluster.controller.replica_states import ReplicaStates
 from restow.cluster.controller.shutdown import ControlledShutdown
 from restow.cluster.controller.state_nodes import StateNodes
 from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.controller.tools import Tools
+from restow.cluster.store.znodes import IsrChangeNotification, LogDirEvent
 from restow.model import TopicPartition
 from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
 from restow.wire.error_codes import ErrorCode
@@ -77,15 +75,13 @@ class Term:
         self._tools = tools
         self._clock = clock
         self._enqueue = enqueue
-        self.partitions = PartitionStates(tools)
-        self.replicas = ReplicaStates(tools)
-        self._deletion = Deletion(tools, self.partitions, self.replicas)
-        self.reassignment = Reassignment(tools, self.partitions, self.replicas, self._deletion, enqueue)
-        self._topics = Topics(tools, self.partitions, self.replicas, self._deletion, self.reassignment)
-        self._brokers = Brokers(tools, self.partitions, self.replicas, self._deletion, self.reassignment)
-        self._isr = IsrNotifications(tools)
-        self.leaders = Leaders(tools, self.partitions)
-        self.shutdown = ControlledShutdown(tools, self.partitions, self.replicas)
+        self.partitions = tools.partitions
+        self._deletion = Deletion(tools)
+        self.reassignment = Reassignment(tools, self._deletion, enqueue)
+        self._topics = Topics(tools, self._deletion, self.reassignment)
+        self._brokers = Brokers(tools, self._deletion, self.reassignment)
+        self.leaders = Leaders(tools)
+        self.shutdown = ControlledShutdown(tools)
         self._rebalance: Timer | None = None
         self._listeners = Listeners(
             store,
@@ -95,7 +91,7 @@ class Term:
                 Subject.BROKERS: self._brokers.changed,
                 Subject.TOPICS: self._topics_changed,
                 Subject.DELETIONS: self._deletion.requested,
-                Subject.ISR_CHANGES: self._isr.changed,
+                Subject.ISR_CHANGES: partial(isr_changed, tools),
                 Subject.LOG_DIRS: self._brokers.log_dirs_changed,
                 Subject.PREFERRED_ELECTION: self.leaders.requested,
             },
@@ -108,16 +104,14 @@ class Term:
         at = self._tools.at
         await self._listeners.set_all()
         await at(ControllerStep.E2)
-        await self._isr.forget()
-        await self._brokers.forget_log_dir_notes()
+        await forget_notifications(self._tools.store, IsrChangeNotification)
+        await forget_notifications(self._tools.store, LogDirEvent)
         self._brokers.start(await read_brokers(self._tools))
         await self._topics.start(self._listeners)
         await self._deletion.start()
         await at(ControllerStep.E3)
-        batch = BrokerRequestBatch(self.context, self._tools.outbox)
-        batch.update_metadata()
-        batch.send()
-        await self.replicas.start()
+        self._tools.send_metadata()
+        await self._tools.replicas.start()
         await at(ControllerStep.E4)
         await self.partitions.start()
         await at(ControllerStep.E5)

@@ -7,7 +7,7 @@
     HostedPartition.consider_joins grows it (`may_join`), when a follower has fetched
     IsrUpdates                     writes the change, and retries while the outcome is unknown
     StoreIsrWriter                 writes it to the store and notifies the controller, which reads
-                                   it in `controller/isr.py` and informs all brokers
+                                   it in `controller/notifications.py` and informs all brokers
 
 The high watermark is the smallest log end of the ISR. While an ISR change is being written, the members of
 the old and the new ISR count, because either may be in force.

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.controller.deletion import Deletion
     from restow.cluster.controller.events import Work
-    from restow.cluster.controller.partition_states import PartitionStates
     from restow.cluster.controller.reassignment.nodes import Assignments
-    from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
     from restow.model import ReplicaAssignment, TopicPartition
 
@@ -45,20 +43,13 @@ _log = logging.getLogger(__name__)
 class Reassignment:
     """All ongoing reassignments, from the API and from the request znode."""
 
-    def __init__(
-        self,
-        tools: Tools,
-        partitions: PartitionStates,
-        replicas: ReplicaStates,
-        deletion: Deletion,
-        enqueue: Callable[[str, Work], object],
-    ) -> None:
+    def __init__(self, tools: Tools, deletion: Deletion, enqueue: Callable[[str, Work], object]) -> None:
         self._tools = tools
         self._context = tools.context
         self._watch = IsrWatch(
             tools.store.read, lambda: enqueue("ISRs of moving partitions", self.isr_changed)
         )
-        self._steps = Steps(tools, partitions, replicas, deletion, self._watch)
+        self._steps = Steps(tools, deletion, self._watch)
         self._request_born = -1
 
     # Triggers

@@ -27,7 +27,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.context import Replica
 from restow.cluster.controller.elections import Election
 from restow.cluster.controller.reassignment.nodes import take_out, write_assignments
@@ -41,10 +40,8 @@ if TYPE_CHECKING:
 
     from restow.cluster.controller.context import Leadership
     from restow.cluster.controller.deletion import Deletion
-    from restow.cluster.controller.partition_states import PartitionStates
     from restow.cluster.controller.reassignment.nodes import Assignments
     from restow.cluster.controller.reassignment.watch import IsrWatch
-    from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
@@ -55,18 +52,11 @@ _log = logging.getLogger(__name__)
 class Steps:
     """Carries reassignments from step to step."""
 
-    def __init__(
-        self,
-        tools: Tools,
-        partitions: PartitionStates,
-        replicas: ReplicaStates,
-        deletion: Deletion,
-        watch: IsrWatch,
-    ) -> None:
+    def __init__(self, tools: Tools, deletion: Deletion, watch: IsrWatch) -> None:
         self._tools = tools
         self._context = tools.context
-        self._partitions = partitions
-        self._replicas = replicas
+        self._partitions = tools.partitions
+        self._replicas = tools.replicas
         self._deletion = deletion
         self._watch = watch
 
@@ -132,7 +122,7 @@ class Steps:
         }
         led = [each for each in dropped if each not in headless]
         await self._partitions.move(headless, PartitionState.ONLINE)
-        batch = BrokerRequestBatch(context, self._tools.outbox)
+        batch = self._tools.batch()
         for partition, leadership in (await self._raise_epochs(led, dropped)).items():
             batch.leader_and_isr(context.assignments[partition].replicas, partition, leadership)
         batch.send()
@@ -155,7 +145,7 @@ class Steps:
         context = self._context
         _say("A1", partitions)
         assignments = {each: context.assignments[each] for each in partitions}
-        batch = BrokerRequestBatch(context, self._tools.outbox)
+        batch = self._tools.batch()
         for partition, leadership in (await self._raise_epochs(partitions)).items():
             assignment = assignments[partition]
             batch.leader_and_isr(assignment.origin, partition, leadership)
@@ -216,7 +206,7 @@ class Steps:
                 stays = leadership.leader in context.online(partition)
                 (keep if stays else elect).append(partition)
         await self._partitions.move(elect, PartitionState.ONLINE, Election.REASSIGNMENT)
-        batch = BrokerRequestBatch(context, self._tools.outbox)
+        batch = self._tools.batch()
         for partition, leadership in (await self._raise_epochs(keep)).items():
             batch.leader_and_isr(context.assignments[partition].replicas, partition, leadership)
         await self._tools.at(ControllerStep.W1)
@@ -245,9 +235,7 @@ class Steps:
         self._watch.drop(done)
         await take_out(self._tools.store, lambda each, target: each in done and done[each].replicas == target)
         await self._tools.at(ControllerStep.B7)
-        batch = BrokerRequestBatch(self._context, self._tools.outbox)
-        batch.update_metadata(done)
-        batch.send()
+        self._tools.send_metadata(done)
         _say("B8", done)
         await self._tools.at(ControllerStep.B8)
         await self._deletion.resume_for({each.topic for each in done})
