@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-
 from restow.client.errors import BrokerError
 from restow.client.values import ConsumerGroup, GroupMember
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
-from restow.wire.messages import DescribeGroupsRequest, ListGroupsRequest
+from restow.wire.messages import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    DescribeGroupsRequest,
+    ListGroupsRequest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -99,6 +99,7 @@ from kafka.protocol.consumer import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -163,6 +164,8 @@ __all__ = [
     "AlterUserScramCredentialsResponse",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "ConsumerProtocolAssignment",
+    "ConsumerProtocolSubscription",
     "ControlledShutdownRequest",
     "ControlledShutdownResponse",
     "CreateAclsRequest",

@@ -1,0 +1,71 @@
+"""What the members of one consumer group have seen, and the promises that this must keep."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class GroupRecord:
+    """The history of a group, told by its members."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self.read: defaultdict[int, set[bytes]] = defaultdict(set)
+        """The values that any member has read, by partition."""
+        self.broken: list[str] = []
+        self._owners: dict[tuple[int, int], str] = {}
+        self._generation = -1
+        self._committed: dict[int, int] = {}
+        self._unknown: defaultdict[int, set[int]] = defaultdict(set)
+
+    @property
+    def generation(self) -> int:
+        """The newest generation that a member was told by SyncGroup, so the coordinator has stored it."""
+        return self._generation
+
+    @property
+    def committed(self) -> Mapping[int, int]:
+        """The highest committed offset that was acknowledged, by partition."""
+        return self._committed
+
+    def synced(self, member: str, generation: int, partitions: Iterable[int]) -> None:
+        """Note the assignment of a member."""
+        self._generation = max(self._generation, generation)
+        for partition in sorted(partitions):
+            owner = self._owners.setdefault((generation, partition), member)
+            if owner != member:
+                self.broken.append(
+                    f"partition {partition} has two owners in generation {generation} of {self.group}: "
+                    f"{owner} and {member}"
+                )
+
+    def accepted(self, offsets: Mapping[int, int], generation: int, newest_when_sent: int) -> None:
+        """Note a commit that was acknowledged, and the newest generation known when it was sent."""
+        if generation < newest_when_sent:
+            self.broken.append(
+                f"{self.group} accepted a commit of generation {generation}, sent after generation "
+                f"{newest_when_sent} had begun"
+            )
+        for partition, offset in offsets.items():
+            self._committed[partition] = max(self._committed.get(partition, 0), offset)
+
+    def unanswered(self, offsets: Mapping[int, int]) -> None:
+        """Note a commit without an answer: it may be carried out at any later time."""
+        for partition, offset in offsets.items():
+            self._unknown[partition].add(offset)
+
+    def fetched(self, partition: int, offset: int, committed_when_asked: int) -> None:
+        """Note a committed offset that the coordinator told, and the one acknowledged before it was asked."""
+        if offset >= committed_when_asked:
+            return
+        if offset in self._unknown[partition]:
+            self._committed[partition] = offset
+            return
+        self.broken.append(
+            f"the committed offset of partition {partition} in {self.group} went back from "
+            f"{committed_when_asked} to {offset}"
+        )

@@ -1,0 +1,199 @@
+"""Consumer groups that read what the producer writes, while members come, go, die and freeze.
+
+Every group must read every acknowledged record at least once, commit offsets that never go back, and have one
+owner for each partition and generation. A commit of an old generation must be refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from restow.model import TopicPartition
+from restow.sim.client import SimClient
+from restow.sim.clock import NodeClock
+from restow.sim.consumer import SESSION_S, SimConsumer
+from restow.sim.group_record import GroupRecord
+from restow.sim.reading import read_all
+from restow.sim.states import state_of
+from restow.sim.truth import StoredTruth
+from restow.sim.workloads.base import WorkContext, Workload
+from restow.sim.workloads.plan_draws import pick
+from restow.sim.workloads.producing import TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from restow.sim.cluster import SimCluster
+
+_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+_MOST_GROUPS, _MOST_MEMBERS = 2, 4
+_LONGEST_PAUSE_S = 5
+_LONGEST_FREEZE_S = 2 * SESSION_S
+_LOOK_EVERY_S = 0.5
+_CATCH_UP_S = 60.0
+
+
+class _Place:
+    """A process that is a member now and then, and its faults."""
+
+    def __init__(
+        self, cluster: SimCluster, host: str, record: GroupRecord, assignor: str, static: bool
+    ) -> None:
+        self.host = host
+        self._cluster, self._record, self._assignor = cluster, record, assignor
+        self._instance = host if static else None
+        self._clock = NodeClock()
+        self._client: SimClient | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.consumer: SimConsumer | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def start(self) -> None:
+        self._clock = NodeClock()
+        self._client = SimClient(self.host, self._cluster.network, self._clock)
+        self.consumer = SimConsumer(
+            self._client, self._cluster.nodes, self._record, TOPIC, self._assignor, self._instance
+        )
+        self._task = asyncio.create_task(self.consumer.run())
+
+    def leave(self) -> None:
+        if self.consumer is not None:
+            self.consumer.is_leaving = True
+
+    def kill(self) -> None:
+        """End the process; the coordinator learns of it when the session is over."""
+        self._cluster.network.end_process(self.host)
+        if self._task is not None:
+            self._task.cancel()
+        self._task = self.consumer = None
+
+    def freeze(self) -> None:
+        self._clock.halt()
+
+    def thaw(self) -> None:
+        self._clock.go_on()
+        self._cluster.network.deliver(self.host)
+
+    def failure(self) -> BaseException | None:
+        """Return why the member ended by itself; None if it did not."""
+        task = self._task
+        return task.exception() if task is not None and task.done() and not task.cancelled() else None
+
+
+class _Group:
+    """One group and the processes that may be its members."""
+
+    def __init__(self, context: WorkContext, number: int) -> None:
+        chance = context.chance(f"group {number}")
+        assignor, static = pick(chance, _ASSIGNORS), not chance.randrange(3)
+        self.record = GroupRecord(f"readers-{number}")
+        self.places = [
+            _Place(context.cluster, f"{self.record.group}-{each}", self.record, assignor, static=static)
+            for each in range(1 + chance.randrange(_MOST_MEMBERS))
+        ]
+        kind = "static" if static else "dynamic"
+        context.note(f"group {self.record.group}: {len(self.places)} {kind} members, {assignor}")
+
+    def positions(self) -> dict[int, int]:
+        """Return the offsets up to which the present owners have read."""
+        found: dict[int, int] = {}
+        for place in self.places:
+            if place.consumer is not None and place.is_running:
+                found |= place.consumer.positions
+        return found
+
+
+class Grouping(Workload):
+    """A few consumer groups on the producer's topic."""
+
+    name = "groups"
+
+    def __init__(self, context: WorkContext) -> None:
+        super().__init__(context)
+        self._chance = context.chance("groups")
+        self._truth = StoredTruth(context.cluster.store.tree)
+        self._groups = [_Group(context, number) for number in range(1 + self._chance.randrange(_MOST_GROUPS))]
+
+    async def start(self) -> None:
+        if TOPIC not in self._truth.topics():
+            raise ValueError("the workload groups reads what the workload produce writes: draw both")
+        for place in self._places():
+            place.start()
+
+    async def run(self, until_s: float) -> None:
+        while self.context.now_s() < until_s:
+            await asyncio.sleep(self._chance.randrange(_LONGEST_PAUSE_S * 1000) / 1000)
+            place = pick(self._chance, self._places())
+            if place.is_running:
+                self._disturb(place)
+            else:
+                self.context.note(f"{place.host} joins")
+                place.start()
+
+    def _disturb(self, place: _Place) -> None:
+        kind = self._chance.randrange(5)
+        if kind == 0:
+            self.context.note(f"{place.host} leaves")
+            place.leave()
+        elif kind == 1:
+            self.context.note(f"{place.host} is killed")
+            place.kill()
+        elif kind == 2:
+            lasts_s = self._chance.randrange(int(_LONGEST_FREEZE_S * 1000)) / 1000
+            self.context.note(f"{place.host} freezes for {lasts_s:.1f} s")
+            place.freeze()
+            asyncio.get_running_loop().call_later(lasts_s, place.thaw)
+
+    async def settle(self) -> None:
+        for place in self._places():
+            place.thaw()
+            if not place.is_running:
+                place.start()
+        while not self._has_caught_up():
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    def check(self) -> Iterable[str]:
+        for group in self._groups:
+            yield from group.record.broken
+        for place in self._places():
+            if (error := place.failure()) is not None:
+                yield f"{place.host} failed: {error!r}"
+
+    async def finish(self) -> AsyncIterator[str]:
+        until_s = self.context.now_s() + _CATCH_UP_S
+        while not self._has_caught_up() and self.context.now_s() < until_s:
+            await asyncio.sleep(_LOOK_EVERY_S)
+        client = self.context.client("group-check")
+        for partition in self._partitions():
+            values = await read_all(client, self.context.cluster.nodes, TOPIC, partition)
+            for group in self._groups:
+                missed = [each for each in values or () if each not in group.record.read[partition]]
+                if missed:
+                    yield f"{group.record.group} has not read {len(missed)} records of {TOPIC}-{partition}"
+        client.close()
+        for place in self._places():
+            place.kill()
+
+    def _places(self) -> list[_Place]:
+        return [place for group in self._groups for place in group.places]
+
+    def _partitions(self) -> list[int]:
+        topic = self._truth.topics().get(TOPIC)
+        return [] if topic is None else sorted(topic.partitions)
+
+    def _has_caught_up(self) -> bool:
+        """Return whether each group has read every partition up to its high watermark."""
+        ends = {each: self._end(TopicPartition(TOPIC, each)) for each in self._partitions()}
+        return all(group.positions() == ends for group in self._groups)
+
+    def _end(self, partition: TopicPartition) -> int | None:
+        state = state_of(self.context.cluster.store.tree, partition)
+        node = None if state is None else self.context.cluster.nodes.get(state.leader)
+        if node is None or not node.broker.is_running:
+            return None
+        hosted = node.broker.services.replicas.partition(partition)
+        return None if hosted is None else hosted.log.high_watermark

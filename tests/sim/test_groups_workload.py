@@ -1,0 +1,66 @@
+"""Consumer groups in simulated runs: nothing is missed, and broken promises are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from restow.cluster.groups.group import ClassicGroup
+from restow.sim.group_record import GroupRecord
+from restow.sim.run import Scenario, simulate
+
+if TYPE_CHECKING:
+    import pytest
+
+    from restow.cluster.groups.requests import CommitRequest
+
+
+def test_record_finds_two_owners_in_one_generation() -> None:
+    record = GroupRecord("readers")
+    record.synced("a", 1, [0, 1])
+    record.synced("b", 2, [1])
+    assert record.broken == []
+    record.synced("c", 2, [1])
+    assert "two owners" in record.broken[0]
+
+
+def test_record_finds_an_accepted_commit_of_an_old_generation() -> None:
+    record = GroupRecord("readers")
+    record.synced("a", 2, [0])
+    record.accepted({0: 5}, generation=2, newest_when_sent=2)
+    assert record.broken == []
+    record.accepted({0: 6}, generation=1, newest_when_sent=2)
+    assert "generation 1" in record.broken[0]
+
+
+def test_record_finds_committed_offsets_that_go_back() -> None:
+    record = GroupRecord("readers")
+    record.accepted({0: 5}, generation=1, newest_when_sent=1)
+    record.unanswered({0: 3})
+    record.fetched(0, 3, committed_when_asked=5)
+    assert record.broken == []
+    record.accepted({0: 5}, generation=1, newest_when_sent=1)
+    record.fetched(0, 4, committed_when_asked=5)
+    assert "went back from 5 to 4" in record.broken[0]
+
+
+def test_groups_read_everything_while_brokers_and_members_fail() -> None:
+    report = simulate(Scenario(seed=4, duration_s=30, fault_every_s=8, workloads=("produce", "groups")))
+    assert report.violations == ()
+    assert report.acked > 500
+
+
+def test_run_finds_a_coordinator_that_accepts_commits_of_old_generations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check = ClassicGroup.commit
+
+    def accept(group: ClassicGroup, request: CommitRequest, now_ms: int) -> Any:
+        return check(group, replace(request, generation=group.generation), now_ms)
+
+    monkeypatch.setattr(ClassicGroup, "commit", accept)
+    scenarios = (
+        Scenario(seed=seed, faults=(), records_per_s=10, workloads=("produce", "groups")) for seed in range(5)
+    )
+    found = (what for scenario in scenarios for what in simulate(scenario).violations)
+    assert any("accepted a commit of generation" in what for what in found)
