@@ -1,6 +1,6 @@
 """The client for any cluster, over Kafka's protocol alone; embedded ones are no exception."""
 
-from restow.client.admin import Admin, Measures
+from restow.client.admin import Admin
 from restow.client.bootstrap import ConnectionSettings
 from restow.client.errors import DENIALS, BrokerError, ClientError, Unreachable
 from restow.client.group_lock import SESSION_S, GroupLock, GroupLockHolder
@@ -11,7 +11,6 @@ from restow.client.values import (
     Config,
     ConfigResource,
     ConsumerGroup,
-    GroupMember,
     NewTopic,
     Node,
     OffsetRange,
@@ -37,9 +36,7 @@ __all__ = [
     "ConsumerGroup",
     "GroupLock",
     "GroupLockHolder",
-    "GroupMember",
     "KafkaAdmin",
-    "Measures",
     "NewTopic",
     "Node",
     "OffsetRange",

@@ -116,11 +116,6 @@ class BatchHeader(NamedTuple):
         return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_BIT else CREATE_TIME
 
     @property
-    def is_transactional(self) -> bool:
-        """Whether it is part of a transaction."""
-        return bool(self.attributes & TRANSACTIONAL_BIT)
-
-    @property
     def is_control(self) -> bool:
         """Whether it marks a transaction's end instead of holding user records."""
         return bool(self.attributes & CONTROL_BIT)

@@ -12,7 +12,7 @@ from restow.cluster.broker.strays import remove_strays
 from restow.cluster.controller.reassignment.rules import ReassignmentTarget
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.log import LogManager, MetaProperties
-from restow.cluster.log.config import DEFAULT_CONFIG
+from restow.cluster.log.config import LogConfig
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import TopicZNode
 from restow.model import ReplicaAssignment, TopicPartition
@@ -36,7 +36,7 @@ def logs_in(path: Path) -> LogManager:
         SystemDisk(),
         [str(path / "d0"), str(path / "d1")],
         MetaProperties("c", 1),
-        config_of=lambda _: DEFAULT_CONFIG,
+        config_of=lambda _: LogConfig(),
         now_ms=lambda: 0,
         on_directory_failure=lambda path, lost: None,
     )

@@ -128,7 +128,7 @@ def test_describe_new_topic_shows_its_own_configs() -> None:
     entries = {entry.name: entry for entry in BrokerConfigs().describe_new_topic({"segment.ms": "5"})}
     assert set(entries) == set(TOPIC_CONFIGS)
     assert (entries["segment.ms"].value, entries["segment.ms"].source) == ("5", ConfigSource.TOPIC)
-    assert entries["retention.ms"].is_default
+    assert entries["retention.ms"].source is ConfigSource.DEFAULT
 
 
 def test_check_broker_refuses_read_only_configs() -> None:

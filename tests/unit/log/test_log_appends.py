@@ -210,5 +210,3 @@ def test_assign_replaces_contradicting_epochs() -> None:
     assert epochs.entries == (EpochStart(2, 10), EpochStart(6, 20))
     assert epochs.assign(3, 15)
     assert epochs.entries == (EpochStart(2, 10), EpochStart(3, 15))
-    assert epochs.clear()
-    assert not epochs.clear()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from restow.cluster.log import LogConfig, PartitionLog, cleaner
-from restow.cluster.log.cleaner import Cleaned, clean, cleanable, dirty_ratio
+from restow.cluster.log.cleaner import clean, cleanable, dirty_ratio
 from restow.runtime.disk import SystemDisk
 from restow.wire.batches import HEADER_BYTES, crc_of, scan
 from restow.wire.compression import NAMES
@@ -32,13 +32,13 @@ COMPACT = LogConfig(
 )
 
 
-def compact(log: PartitionLog, disk: Disk | None = None, first_dirty: int = 0, now_ms: int = 0) -> Cleaned:
+def compact(log: PartitionLog, disk: Disk | None = None, first_dirty: int = 0, now_ms: int = 0) -> int:
     steps = clean(log, disk or SystemDisk(), first_dirty, now_ms)
     while True:
         try:
             next(steps)
         except StopIteration as done:
-            result: Cleaned = done.value
+            result: int = done.value
             return result
 
 
@@ -79,7 +79,7 @@ def test_compaction_keeps_the_table_that_readers_build(
         fill(log, writes, compression=compression)
         before = read_all(log)
         active = log.segments[-1].base_offset
-        dirty = compact(log, first_dirty=dirty, now_ms=number).first_dirty_offset
+        dirty = compact(log, first_dirty=dirty, now_ms=number)
         after = read_all(log)
         assert last_of_each(after) == last_of_each(before)
         assert set(after) <= set(before)
@@ -113,7 +113,7 @@ def test_compaction_merges_small_segments(tmp_path: Path) -> None:
     log = open_log(tmp_path, COMPACT)
     fill(log, WRITES)
     many = len(log.segments)
-    dirty = compact(log).first_dirty_offset
+    dirty = compact(log)
     assert dirty_ratio(log, 0, 0) == 1.0
     assert dirty_ratio(log, dirty, 0) == 0.0
     compact(log, first_dirty=dirty)
@@ -124,7 +124,7 @@ def test_compaction_merges_small_segments(tmp_path: Path) -> None:
 def test_tombstones_are_removed_after_delete_retention(tmp_path: Path) -> None:
     log = open_log(tmp_path, COMPACT)
     fill(log, [[("gone", "x")], [("gone", None)], *WRITES])
-    dirty = compact(log, now_ms=1000).first_dirty_offset
+    dirty = compact(log, now_ms=1000)
     assert last_of_each(read_all(log))[b"gone"] is None
     compact(log, first_dirty=dirty, now_ms=1099)
     assert b"gone" in last_of_each(read_all(log))
@@ -147,7 +147,7 @@ def test_unreadable_batch_and_later_tombstones_stay(tmp_path: Path, compression:
     fill(log, [[("early", "x")], [("early", None)]])
     log.append_as_leader(hidden := unreadable(compression), 0, 0)
     fill(log, [[("gone", None)], *WRITES])
-    dirty = compact(log, now_ms=0).first_dirty_offset
+    dirty = compact(log, now_ms=0)
     compact(log, first_dirty=dirty, now_ms=10**6)
     kept = [batch for segment in log.segments for _, _, batch in segment.batches()]
     assert [batch[HEADER_BYTES:] for batch in kept].count(hidden[HEADER_BYTES:]) == 1
@@ -194,7 +194,7 @@ def test_compaction_stops_when_the_log_changes(tmp_path: Path, how: str) -> None
         log.truncate_fully_and_start_at(7)
     with pytest.raises(StopIteration) as done:
         next(steps)
-    assert done.value.value.first_dirty_offset == 0
+    assert done.value.value == 0
     log.release()
 
 
@@ -257,7 +257,7 @@ def test_compaction_of_too_many_keys_takes_several_runs(
     expected = last_of_each(read_all(log))
     dirty = [0]
     while dirty[-1] < log.segments[-1].base_offset:
-        dirty.append(compact(log, first_dirty=dirty[-1]).first_dirty_offset)
+        dirty.append(compact(log, first_dirty=dirty[-1]))
         assert dirty[-1] > dirty[-2]
         assert last_of_each(read_all(log)) == expected
     assert len(dirty) > 3

@@ -11,6 +11,7 @@ from restow.wire.batches import (
     CRC_BEGINS,
     HEADER_BYTES,
     LOG_APPEND_TIME,
+    TRANSACTIONAL_BIT,
     CorruptBatch,
     check,
     header_at,
@@ -41,7 +42,7 @@ def test_header_reads_batch_of_kafka_python() -> None:
     assert (header.first_timestamp, header.max_timestamp) == (1000, 1002)
     assert (header.producer_id, header.producer_epoch) == (77, 3)
     assert (header.base_sequence, header.last_sequence) == (41, 43)
-    assert header.is_transactional
+    assert header.attributes & TRANSACTIONAL_BIT
     assert not header.is_control
     assert header.compression == 0
     assert header.delete_horizon is None

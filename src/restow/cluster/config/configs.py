@@ -70,10 +70,6 @@ class ConfigEntry(NamedTuple):
     """All names that state a value, in whatever unit; as in Kafka, the list starts at the nearest one."""
     sensitive: bool = False
 
-    @property
-    def is_default(self) -> bool:
-        return self.source is ConfigSource.DEFAULT
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:

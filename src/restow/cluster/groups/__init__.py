@@ -4,25 +4,16 @@
 out, and an `OffsetsJournal` stores it.
 """
 
-from __future__ import annotations
-
 from restow.cluster.groups.config import GroupConfig
 from restow.cluster.groups.coordinator import GroupCoordinator
-from restow.cluster.groups.journal import OffsetsJournal
 from restow.cluster.groups.partitions import partition_of_group
 from restow.cluster.groups.requests import (
     CommitRequest,
-    DeleteOffsetsReply,
-    DescribedMember,
     FetchedOffsets,
     GroupDescription,
-    GroupListing,
-    JoinedMember,
     JoinReply,
     JoinRequest,
-    LeaveReply,
     LeavingMember,
-    ListReply,
     OffsetToCommit,
     SyncReply,
     SyncRequest,
@@ -31,22 +22,15 @@ from restow.cluster.groups.states import GroupState
 
 __all__ = [
     "CommitRequest",
-    "DeleteOffsetsReply",
-    "DescribedMember",
     "FetchedOffsets",
     "GroupConfig",
     "GroupCoordinator",
     "GroupDescription",
-    "GroupListing",
     "GroupState",
     "JoinReply",
     "JoinRequest",
-    "JoinedMember",
-    "LeaveReply",
     "LeavingMember",
-    "ListReply",
     "OffsetToCommit",
-    "OffsetsJournal",
     "SyncReply",
     "SyncRequest",
     "partition_of_group",

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _FIRST_BY_ID = 13
 _FIRST_WITH_REPLICA_STATE = 15
 _FIRST_WITH_LEADERS = 16
-_READ_COMMITTED = 1
 _MOST_BYTES = 55 * 1024 * 1024
 _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -43,7 +42,6 @@ async def handle(request: Request, context: RequestContext) -> Answer:
         max_wait_ms=0 if unknown else body.max_wait_ms,
         min_bytes=body.min_bytes,
         max_bytes=min(body.max_bytes, _MOST_BYTES, context.backlog.answer_bytes),
-        committed_only=body.isolation_level == _READ_COMMITTED,
         session_id=body.session_id,
         session_epoch=FINAL_EPOCH if unknown else body.session_epoch,
         forgotten=_forgotten(body, version, context),

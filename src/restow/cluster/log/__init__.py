@@ -3,14 +3,11 @@
 `LogManager` manages the log dirs of one broker, `PartitionLog` is one partition in one of them.
 """
 
-from __future__ import annotations
-
 from restow.cluster.log.checkpoint import MetaProperties
 from restow.cluster.log.config import LogConfig
 from restow.cluster.log.epochs import EpochEndOffset, EpochStart, LeaderEpochs
 from restow.cluster.log.log import AppendInfo, PartitionLog
 from restow.cluster.log.manager import LogManager
-from restow.cluster.log.timestamps import TimedOffset
 
 __all__ = [
     "AppendInfo",
@@ -21,5 +18,4 @@ __all__ = [
     "LogManager",
     "MetaProperties",
     "PartitionLog",
-    "TimedOffset",
 ]

@@ -15,7 +15,7 @@ at any point leaves either the old segments or the new one.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from restow.cluster.log.config import FOREVER
 from restow.cluster.log.index import LARGEST_RELATIVE
@@ -36,15 +36,6 @@ if TYPE_CHECKING:
 _RECORDS_PER_TURN = 1_000
 _MOST_KEYS = 1_000_000
 """Kafka's default buffer holds five million keys in a quarter of the memory that this takes."""
-
-
-class Cleaned(NamedTuple):
-    """The result of a compaction."""
-
-    bytes_before: int
-    bytes_after: int
-    first_dirty_offset: int
-    """Start of the part that is not compacted yet."""
 
 
 def cleanable(log: PartitionLog, now_ms: int) -> list[Segment]:
@@ -99,15 +90,13 @@ def _dirty(log: PartitionLog, first_dirty_offset: int) -> list[Segment]:
     return [each for each in log.segments[:-1] if each.size and each.next_offset > first_dirty_offset]
 
 
-def clean(
-    log: PartitionLog, disk: Disk, first_dirty_offset: int, now_ms: int
-) -> Generator[None, None, Cleaned]:
-    """Compact a log now, whatever its dirty ratio. Yields often, so that other work can run.
+def clean(log: PartitionLog, disk: Disk, first_dirty_offset: int, now_ms: int) -> Generator[None, None, int]:
+    """Compact a log now, whatever its dirty ratio, and return the start of the part that is not compacted.
 
-    If the log is closed or loses a segment under compaction, it stops and leaves the log as it is.
+    Yields often, so that other work can run. If the log is closed or loses a segment under compaction, it
+    stops and leaves the log as it is.
     """
     segments = cleanable(log, now_ms)
-    before = log.size_bytes
     latest: dict[bytes, int] = {}
     work = _Work(log, disk, latest, now_ms)
     for number, segment in enumerate(segments):
@@ -120,12 +109,12 @@ def clean(
                 latest.update((record.key, record.offset) for record in records if record.key is not None)
                 yield
                 if not log.holds(segments):
-                    return Cleaned(before, log.size_bytes, first_dirty_offset)
+                    return first_dirty_offset
     behind = segments[-1].next_offset if segments else first_dirty_offset
     for group in _groups(segments, log.config.segment_bytes):
         if not (yield from work.clean_group(group)):
-            return Cleaned(before, log.size_bytes, first_dirty_offset)
-    return Cleaned(before, log.size_bytes, max(behind, first_dirty_offset))
+            return first_dirty_offset
+    return max(behind, first_dirty_offset)
 
 
 def _opened(header: BatchHeader, batch: bytes) -> Generator[None, None, list[Record] | None]:

@@ -42,6 +42,3 @@ class LogConfig:
     def roll_ms(self) -> int:
         """Return the age at which a segment rolls. Only rolled ones are compacted, so the lag counts."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.cleanup_compact else self.segment_ms
-
-
-DEFAULT_CONFIG = LogConfig()

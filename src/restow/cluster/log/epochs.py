@@ -95,9 +95,3 @@ class LeaderEpochs:
         changed = kept != self._entries
         self._entries = kept
         return changed
-
-    def clear(self) -> bool:
-        """Forget all."""
-        changed = bool(self._entries)
-        self._entries = []
-        return changed

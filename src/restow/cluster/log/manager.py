@@ -269,10 +269,10 @@ class LogManager:
             return
         first_dirty = home.first_dirty.get(log.partition, 0)
         if is_due(log, first_dirty, now_ms):
-            cleaned = yield from clean(log, home.disk, first_dirty, now_ms)
+            first_dirty = yield from clean(log, home.disk, first_dirty, now_ms)
             if log.closed:
                 return
-            first_dirty = home.first_dirty[log.partition] = cleaned.first_dirty_offset
+            home.first_dirty[log.partition] = first_dirty
         again_ms = next_due_ms(log, first_dirty, now_ms)
         if again_ms is not None:
             self._look_again_at(log, max(again_ms, now_ms + max(self._cleaner_backoff_ms(), 1)))

@@ -21,7 +21,6 @@ INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 
 _WALK_BYTES = 4096
-_SCAN_BYTES = 1 << 20
 _MOST_BOUNDARIES = 32
 
 
@@ -103,13 +102,6 @@ class Segment:
         if not self._loaded:
             self.load()
         return self._max_timestamp
-
-    @property
-    def max_timestamp_offset(self) -> int:
-        """The last offset of the first batch with the highest timestamp."""
-        if not self._loaded:
-            self.load()
-        return self._max_timestamp_offset
 
     def offset_before_timestamp(self, timestamp: int) -> int:
         """Return an offset before which no record has this timestamp or a later one."""

@@ -3,8 +3,6 @@
 `SlidingQuota` is the arithmetic, `ReplicationQuotas` holds a broker's quotas.
 """
 
-from __future__ import annotations
-
 from restow.cluster.quotas.replication import Quota, ReplicaQuota, ReplicationQuotas
 from restow.cluster.quotas.window import SlidingQuota
 

@@ -4,45 +4,31 @@
 the ISR shrinks and grows; `fetcher.py` fetches for followers.
 """
 
-from __future__ import annotations
-
 from restow.cluster.replication.manager import ReplicaManager
-from restow.cluster.replication.partition import HostedPartition, LeaderAndIsrPartition, Role
-from restow.cluster.replication.throttling import Throttle, Throttles
+from restow.cluster.replication.partition import HostedPartition, Role
+from restow.cluster.replication.throttling import Throttles
 from restow.cluster.replication.values import (
-    CONSUMER,
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
     EpochQuestion,
     FetchAnswer,
     FetchPartition,
     FetchSpec,
     FoundOffset,
-    IsrWriter,
-    LeaderClient,
     LowWatermark,
     OffsetQuestion,
     ReplicationConfig,
 )
 
 __all__ = [
-    "CONSUMER",
-    "FINAL_EPOCH",
-    "INITIAL_EPOCH",
     "EpochQuestion",
     "FetchAnswer",
     "FetchPartition",
     "FetchSpec",
     "FoundOffset",
     "HostedPartition",
-    "IsrWriter",
-    "LeaderAndIsrPartition",
-    "LeaderClient",
     "LowWatermark",
     "OffsetQuestion",
     "ReplicaManager",
     "ReplicationConfig",
     "Role",
-    "Throttle",
     "Throttles",
 ]

@@ -52,7 +52,6 @@ class FetchSpec:
     max_wait_ms: int = 0
     min_bytes: int = 1
     max_bytes: int = 0x7FFFFFFF
-    committed_only: bool = False
     session_id: int = NO_SESSION
     session_epoch: int = FINAL_EPOCH
     forgotten: tuple[TopicPartition, ...] = ()

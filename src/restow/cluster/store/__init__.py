@@ -25,8 +25,8 @@ from restow.cluster.store.errors import (
     TooLarge,
     UnreadableNode,
 )
-from restow.cluster.store.operations import CheckVersion, Create, Delete, Operation, Result, Results, Set
-from restow.cluster.store.protocol import NodeChange, Stat, Store, StoreNode, Watch, WatchEvent, ensure_paths
+from restow.cluster.store.operations import CheckVersion, Create, Delete, Operation, Results, Set
+from restow.cluster.store.protocol import NodeChange, Stat, Store, StoreNode, WatchEvent, ensure_paths
 
 __all__ = [
     "BadVersion",
@@ -40,7 +40,6 @@ __all__ = [
     "NodeExists",
     "NotEmpty",
     "Operation",
-    "Result",
     "Results",
     "SessionExpired",
     "Set",
@@ -51,7 +50,6 @@ __all__ = [
     "StoreUnavailable",
     "TooLarge",
     "UnreadableNode",
-    "Watch",
     "WatchEvent",
     "ensure_paths",
 ]
