@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import google_crc32c
 
 from restow.errors import RestowError
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,8 @@ _SMALLEST_LENGTH = HEADER_BYTES - LENGTH_ENDS
 
 class CorruptBatch(RestowError):
     """Bytes that are not valid record batches."""
+
+    code = ErrorCode.CORRUPT_MESSAGE
 
 
 class BatchHeader(NamedTuple):

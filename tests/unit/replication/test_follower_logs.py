@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from restow.cluster.log import EpochStart, LeaderEpochs
 from restow.cluster.replication.following import find_back, truncation_offset
 from restow.cluster.replication.partition import HostedPartition
-from restow.cluster.replication.refusals import PartitionRefused
-from restow.cluster.replication.values import FetchPartition
+from restow.cluster.replication.values import FetchPartition, PartitionRefused
 from restow.wire.error_codes import ErrorCode
 from restow.wire.fetch import DivergingEpoch, Fetched
 from tests.clock import settle

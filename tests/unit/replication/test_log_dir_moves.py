@@ -11,7 +11,7 @@ import pytest
 
 from restow.cluster.quotas import Quota, SlidingQuota
 from restow.cluster.replication.log_dir_moves import LogDirMoves
-from restow.cluster.replication.refusals import PartitionRefused
+from restow.cluster.replication.values import PartitionRefused
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build

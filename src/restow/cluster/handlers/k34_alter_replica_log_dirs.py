@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.handlers.registry import Request, RequestContext, handles
-from restow.cluster.replication.refusals import PartitionRefused
+from restow.cluster.replication.values import PartitionRefused
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import AlterReplicaLogDirsResponse, Message

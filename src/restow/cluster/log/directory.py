@@ -104,7 +104,11 @@ class LogDirectory:
             if partition is None:
                 continue
             if marked:
-                self.futures[partition] = self._open_future(name, partition, config_of, clean=clean)
+                # An unfinished copy has no checkpoint, so after a crash all of it is checked.
+                self._read_topic_id(partition, f"{self.path}/{name}")
+                checked_from = None if clean else 0
+                config = config_of(partition.topic)
+                self.futures[partition] = self._open(name, partition, config, recovery_point=checked_from)
                 continue
             log = self._open(
                 name,
@@ -238,18 +242,6 @@ class LogDirectory:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-    def _open_future(
-        self,
-        name: str,
-        partition: TopicPartition,
-        config_of: Callable[[str], LogConfig],
-        *,
-        clean: bool,
-    ) -> PartitionLog:
-        """Open an unfinished copy. It has no checkpoint, so after a crash all of it is checked."""
-        self._read_topic_id(partition, f"{self.path}/{name}")
-        return self._open(name, partition, config_of(partition.topic), recovery_point=None if clean else 0)
 
     def _open(
         self,

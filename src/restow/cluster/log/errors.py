@@ -16,20 +16,27 @@
     ├── LogDirsOffline          no log can be created, because log dirs are offline
     └── DiskFailure             the disk failed: the whole log dir is offline from then on
 
-Bytes that are no batches raise CorruptBatch of restow.wire.batches.
+Bytes that are no batches raise CorruptBatch of restow.wire.batches. Each error has the code for the client.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from restow.errors import RestowError
+from restow.wire.error_codes import ErrorCode
 
 
 class LogError(RestowError):
     """Base of all log errors."""
 
+    code: ClassVar = ErrorCode.UNKNOWN_SERVER_ERROR
+
 
 class OffsetOutOfRange(LogError):
     """The offset lies before the log's start or after its end."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 class InvalidAppend(LogError):
@@ -39,13 +46,19 @@ class InvalidAppend(LogError):
 class BatchTooLarge(InvalidAppend):
     """A batch is larger than max.message.bytes."""
 
+    code = ErrorCode.MESSAGE_TOO_LARGE
+
 
 class InvalidTimestamp(InvalidAppend):
     """Records are further from the broker's clock than the topic allows."""
 
+    code = ErrorCode.INVALID_TIMESTAMP
+
 
 class InvalidRecord(InvalidAppend):
     """An inconsistent batch, or one that clients may not send."""
+
+    code = ErrorCode.INVALID_RECORD
 
 
 class UnexpectedOffset(InvalidAppend):
@@ -55,9 +68,13 @@ class UnexpectedOffset(InvalidAppend):
 class OutOfOrderSequence(InvalidAppend):
     """Batches are missing between the producer's last one and this one."""
 
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
 
 class StaleProducerEpoch(InvalidAppend):
     """The producer was replaced by one with a higher epoch."""
+
+    code = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 class InvalidCheckpoint(LogError):
@@ -71,6 +88,8 @@ class UnknownLog(LogError):
 class TopicIdMismatch(LogError):
     """The log belongs to an earlier topic of the same name."""
 
+    code = ErrorCode.INCONSISTENT_TOPIC_ID
+
 
 class LogDirInUse(LogError):
     """Another broker, perhaps in another process, uses the log dir."""
@@ -79,9 +98,13 @@ class LogDirInUse(LogError):
 class LogDirsOffline(LogError):
     """A log cannot be created: all log dirs are offline, or an offline one may have it."""
 
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
 
 class DiskFailure(LogError):
     """The disk failed. The directory and all logs in it are offline from then on."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
 
     def __init__(self, directory: str, cause: str) -> None:
         super().__init__(f"the log dir {directory} is offline: {cause}")

@@ -7,6 +7,7 @@ that are due.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
@@ -101,10 +102,8 @@ class LogManager:
         """Close all logs cleanly, so that the next start needs no recovery."""
         for directory in self.directories:
             if directory.is_online:
-                try:
+                with suppress(DiskFailure):
                     directory.close()
-                except DiskFailure:
-                    continue
 
     def release(self) -> None:
         """Close the files without writing, as if the process had been killed."""
@@ -216,10 +215,8 @@ class LogManager:
         """Write the checkpoints of all logs."""
         for directory in self.directories:
             if directory.is_online:
-                try:
+                with suppress(DiskFailure):
                     directory.checkpoint()
-                except DiskFailure:
-                    continue
 
     @property
     def next_due_ms(self) -> int | None:

@@ -20,7 +20,7 @@ from restow.cluster.log.errors import LogError
 from restow.cluster.log.future_copy import copy_some
 from restow.cluster.log.futures import MoveStep
 from restow.cluster.replication.partition import HostedPartition, Role
-from restow.cluster.replication.refusals import PartitionRefused
+from restow.cluster.replication.values import PartitionRefused
 from restow.wire.batches import CorruptBatch
 from restow.wire.error_codes import ErrorCode
 

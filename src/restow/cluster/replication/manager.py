@@ -15,7 +15,6 @@ from restow.cluster.replication.fetches import Fetching
 from restow.cluster.replication.isr import IsrReviews, IsrUpdates
 from restow.cluster.replication.offsets import OffsetSearches, begin_deletion, end_of_epoch, offset_at
 from restow.cluster.replication.partition import HostedPartition, Role, Surroundings
-from restow.cluster.replication.refusals import PartitionRefused, code_of
 from restow.cluster.replication.requests import (
     Assigned,
     Stopped,
@@ -33,6 +32,7 @@ from restow.cluster.replication.values import (
     NO_SESSION,
     FetchAnswer,
     LowWatermark,
+    PartitionRefused,
     ReplicationConfig,
 )
 from restow.cluster.replication.waiting import Pending
@@ -152,9 +152,8 @@ class ReplicaManager:
             try:
                 partition = self._apply(each)
             except (PartitionRefused, LogError) as error:
-                code = error.code if isinstance(error, PartitionRefused) else code_of(error)
                 log.warning("%s cannot apply LeaderAndIsr: %s", each.topic_partition, error)
-                codes[each.topic_partition] = code
+                codes[each.topic_partition] = error.code
                 continue
             codes[each.topic_partition] = ErrorCode.NONE
             if partition is None:
@@ -232,7 +231,7 @@ class ReplicaManager:
             try:
                 self.logs.delete(topic_partition)
             except LogError as error:
-                return code_of(error)
+                return error.code
         return ErrorCode.NONE
 
     def directory_failed(self, path: str, lost: Iterable[TopicPartition]) -> None:
@@ -294,7 +293,7 @@ class ReplicaManager:
         except PartitionRefused as refused:
             return Produced(number, refused.code)
         except (LogError, CorruptBatch) as error:
-            return Produced(number, code_of(error), error_message=str(error))
+            return Produced(number, error.code, error_message=str(error))
         return Produced(number, 0, info.first_offset, info.log_append_time, partition.log.start_offset)
 
     async def _acknowledged(

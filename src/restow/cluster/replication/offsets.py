@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.log.errors import LogError
 from restow.cluster.log.timestamps import first_at_or_after, latest
-from restow.cluster.replication.refusals import PartitionRefused, code_of
-from restow.cluster.replication.values import CONSUMER, FoundOffset
+from restow.cluster.replication.values import CONSUMER, FoundOffset, PartitionRefused
 from restow.wire.batches import CorruptBatch
 from restow.wire.error_codes import ErrorCode
 
@@ -62,10 +61,8 @@ def offset_at(
         found.require_leader(question.leader_epoch)
         answer = yield from _offset_at(found, question.timestamp, replica_id)
         found.require_leader(question.leader_epoch)
-    except PartitionRefused as refused:
-        return FoundOffset(refused.code)
-    except (LogError, CorruptBatch) as error:
-        return FoundOffset(code_of(error))
+    except (PartitionRefused, LogError, CorruptBatch) as error:
+        return FoundOffset(error.code)
     return answer
 
 
@@ -119,8 +116,6 @@ def begin_deletion(
         if offset < 0:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         found.delete_records_before(offset)
-    except PartitionRefused as refused:
-        return refused.code
-    except LogError as error:
-        return code_of(error)
+    except (PartitionRefused, LogError) as error:
+        return error.code
     return found, offset

@@ -21,8 +21,7 @@ from restow.cluster.replication.isr import (
     smallest_end,
     without_laggards,
 )
-from restow.cluster.replication.refusals import PartitionRefused, code_of
-from restow.cluster.replication.values import NO_EPOCH, NO_LEADER, ONLOOKER
+from restow.cluster.replication.values import NO_EPOCH, NO_LEADER, ONLOOKER, PartitionRefused
 from restow.cluster.replication.waiting import OffsetQueue
 from restow.wire.error_codes import ErrorCode
 from restow.wire.fetch import DivergingEpoch, Fetched
@@ -259,10 +258,8 @@ class HostedPartition:
                 return Fetched(number, 0, log.high_watermark, -1, log.start_offset, diverging_epoch=end)
             most = min(limit, wanted.max_bytes)
             records = log.read(wanted.offset, most, self.readable_end(replica_id), min_one=min_one)
-        except PartitionRefused as refused:
-            return self._error(refused.code)
-        except LogError as error:
-            return self._error(code_of(error))
+        except (PartitionRefused, LogError) as error:
+            return self._error(error.code)
         if replica_id >= 0:
             self._follower_asked(replica_id, wanted)
         return Fetched(number, 0, log.high_watermark, log.high_watermark, log.start_offset, records)

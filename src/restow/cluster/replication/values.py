@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.model import TopicPartition
+    from restow.wire.error_codes import ErrorCode
     from restow.wire.fetch import Fetched
 
 CONSUMER = -1
@@ -25,6 +26,14 @@ INITIAL_EPOCH = 0
 """Epoch of a fetch that starts a session."""
 FINAL_EPOCH = -1
 """Epoch of a fetch that wants no session, or ends the named one."""
+
+
+class PartitionRefused(Exception):
+    """A request that a partition refuses, with its error code."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.message)
+        self.code = code
 
 
 class FetchPartition(NamedTuple):
