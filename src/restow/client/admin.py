@@ -1,4 +1,4 @@
-"""The protocols of a cluster's client: `Admin` to change it, `Measures` to measure it."""
+"""The protocol of a cluster's client."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ if TYPE_CHECKING:
     from restow.client.values import (
         BrokerLogDirs,
         ClusterView,
-        Committed,
         Config,
         ConfigResource,
-        ConsumerGroup,
         NewTopic,
-        OffsetRange,
         PartitionReassignment,
         Quorum,
         TopicPartitionReplica,
@@ -97,23 +94,3 @@ class Admin(Protocol):
 
     async def close(self) -> None:
         """Close the connections."""
-
-
-class Measures(Protocol):
-    """What a broker reports of the partitions that it leads and of the groups that it coordinates.
-
-    A broker that does not answer raises `Unreachable`.
-    """
-
-    async def list_offsets(
-        self, broker: BrokerId, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, OffsetRange | BrokerError]:
-        """Return the first and the next offset of partitions that it leads."""
-
-    async def describe_consumer_groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
-        """Return the consumer groups that it coordinates, by name."""
-
-    async def list_consumer_group_offsets(
-        self, broker: BrokerId, names: Iterable[str]
-    ) -> Mapping[str, Committed | BrokerError]:
-        """Return the committed offsets of groups that it coordinates."""

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, Unreachable
+from restow.client.link import Requests
 from restow.client.values import Config, ConfigResource
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
@@ -23,12 +24,49 @@ _SET, _REMOVE = 0, 1
 _RESOURCES_AT_ONCE = 1_000
 
 
-async def describe(
-    link: Link, resources: Sequence[ConfigResource]
-) -> dict[ConfigResource, Mapping[str, Config] | BrokerError]:
-    """Ask all brokers at the same time: one that does not answer delays none of the others."""
-    answers = await asyncio.gather(*(_describe(link, broker, some) for broker, some in _by_broker(resources)))
-    return {of: told for answer in answers for of, told in answer.items()}
+class ConfigRequests(Requests):
+    """Requests about configs."""
+
+    async def describe_configs(
+        self, of: Iterable[ConfigResource]
+    ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
+        """Ask all brokers at the same time: one that does not answer delays none of the others."""
+        asked = _by_broker(tuple(of))
+        answers = await asyncio.gather(*(_describe(self._link, broker, some) for broker, some in asked))
+        return {resource: told for answer in answers for resource, told in answer.items()}
+
+    async def incremental_alter_configs(
+        self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
+    ) -> Mapping[ConfigResource, BrokerError | None]:
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+        outcome: dict[ConfigResource, BrokerError | None] = {}
+        for broker, some in _by_broker(tuple(changes)):
+            request = IncrementalAlterConfigsRequest(
+                resources=[
+                    resource(
+                        resource_type=_KINDS[each.of],
+                        resource_name=each.name,
+                        configs=[
+                            resource.AlterableConfig(
+                                name=name, config_operation=_REMOVE if value is None else _SET, value=value
+                            )
+                            for name, value in changes[each].items()
+                        ],
+                    )
+                    for each in some
+                ],
+                validate_only=False,
+            )
+            try:
+                answer = await self._link.ask(request, broker)
+            except Unreachable as error:
+                outcome.update(dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))))
+                continue
+            for result in answer.responses:
+                of = ConfigResource(_NAMES[result.resource_type], result.resource_name)
+                needs = _needs("ALTER_CONFIGS", of)
+                outcome[of] = BrokerError.of(result.error_code, result.error_message, needs)
+        return outcome
 
 
 async def _describe(
@@ -63,40 +101,6 @@ def _config(config: Message) -> Config:
         sensitive=config.is_sensitive,
         read_only=config.read_only,
     )
-
-
-async def incremental_alter(
-    link: Link, changes: Mapping[ConfigResource, Mapping[str, str | None]]
-) -> dict[ConfigResource, BrokerError | None]:
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    outcome: dict[ConfigResource, BrokerError | None] = {}
-    for broker, some in _by_broker(tuple(changes)):
-        request = IncrementalAlterConfigsRequest(
-            resources=[
-                resource(
-                    resource_type=_KINDS[each.of],
-                    resource_name=each.name,
-                    configs=[
-                        resource.AlterableConfig(
-                            name=name, config_operation=_REMOVE if value is None else _SET, value=value
-                        )
-                        for name, value in changes[each].items()
-                    ],
-                )
-                for each in some
-            ],
-            validate_only=False,
-        )
-        try:
-            answer = await link.ask(request, broker)
-        except Unreachable as error:
-            outcome.update(dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))))
-            continue
-        for result in answer.responses:
-            of = ConfigResource(_NAMES[result.resource_type], result.resource_name)
-            needs = _needs("ALTER_CONFIGS", of)
-            outcome[of] = BrokerError.of(result.error_code, result.error_message, needs)
-    return outcome
 
 
 def _needs(operation: str, of: ConfigResource) -> str:

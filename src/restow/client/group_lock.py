@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, ClientError, LoginRefused, Unreachable
-from restow.client.topics import describe
+from restow.client.topics import TopicRequests
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import (
     DeleteGroupsRequest,
@@ -83,7 +83,7 @@ class GroupLock:
     async def holder(self) -> GroupLockHolder | None:
         """Return another holder of the lock; change nothing, and do not create Kafka's topic for groups."""
         try:
-            await describe(self._link, [_OFFSETS_TOPIC])
+            await TopicRequests(self._link).describe_topics([_OFFSETS_TOPIC])
         except BrokerError as error:
             if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError
+from restow.client.link import Requests
 from restow.client.values import ConsumerGroup, GroupMember
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
@@ -18,7 +19,6 @@ from restow.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.client.link import Link
     from restow.model import BrokerId
     from restow.wire.messages import Message
 
@@ -26,24 +26,28 @@ _CONSUMER = "consumer"
 _GROUPS_AT_ONCE = 100
 
 
-async def describe_consumer_groups(link: Link, broker: BrokerId) -> dict[str, ConsumerGroup | BrokerError]:
-    """Return the consumer groups that a broker coordinates, without other groups. Those of the newer protocol
-    answer to other requests; only their state is returned.
-    """
-    answer = await link.ask(ListGroupsRequest(states_filter=[], types_filter=[]), broker)
-    BrokerError.check(answer.error_code)
-    listed = {each.group_id: each for each in answer.groups if each.protocol_type in {_CONSUMER, ""}}
-    classic = [name for name, each in listed.items() if _is_classic(each)]
-    found: dict[str, ConsumerGroup | BrokerError] = {
-        name: ConsumerGroup(name=name, state=each.group_state or "Unknown")
-        for name, each in listed.items()
-        if not _is_classic(each)
-    }
-    for first in range(0, len(classic), _GROUPS_AT_ONCE):
-        request = DescribeGroupsRequest(groups=classic[first : first + _GROUPS_AT_ONCE])
-        described = await link.ask(request, broker)
-        found.update({each.group_id: _group(each) for each in described.groups})
-    return dict(sorted(found.items()))
+class GroupRequests(Requests):
+    """Requests about consumer groups, to one broker. `Unreachable` is raised if it does not answer."""
+
+    async def describe_consumer_groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
+        """Return the consumer groups that a broker coordinates, without other groups.
+
+        Those of the newer protocol answer to other requests; only their state is returned.
+        """
+        answer = await self._link.ask(ListGroupsRequest(states_filter=[], types_filter=[]), broker)
+        BrokerError.check(answer.error_code)
+        listed = {each.group_id: each for each in answer.groups if each.protocol_type in {_CONSUMER, ""}}
+        classic = [name for name, each in listed.items() if _is_classic(each)]
+        found: dict[str, ConsumerGroup | BrokerError] = {
+            name: ConsumerGroup(name=name, state=each.group_state or "Unknown")
+            for name, each in listed.items()
+            if not _is_classic(each)
+        }
+        for first in range(0, len(classic), _GROUPS_AT_ONCE):
+            request = DescribeGroupsRequest(groups=classic[first : first + _GROUPS_AT_ONCE])
+            described = await self._link.ask(request, broker)
+            found.update({each.group_id: _group(each) for each in described.groups})
+        return dict(sorted(found.items()))
 
 
 def _is_classic(listed: Message) -> bool:

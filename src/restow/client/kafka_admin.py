@@ -10,43 +10,31 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from restow.client import configs, groups, offsets, reassignments, rights, topics
+from restow.client.configs import ConfigRequests
 from restow.client.errors import BrokerError
 from restow.client.group_lock import SESSION_S, GroupLock
+from restow.client.groups import GroupRequests
+from restow.client.offsets import OffsetRequests
+from restow.client.reassignments import ReplicaRequests
+from restow.client.rights import RightRequests
 from restow.client.sockets import open_link
+from restow.client.topics import TopicRequests
 from restow.client.values import ClusterView, Node
 from restow.wire.messages import ApiVersionsRequest, MetadataRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
     from restow.client.bootstrap import ConnectionSettings
-    from restow.client.link import Link
-    from restow.client.values import (
-        BrokerLogDirs,
-        Committed,
-        Config,
-        ConfigResource,
-        ConsumerGroup,
-        NewTopic,
-        OffsetRange,
-        PartitionReassignment,
-        Quorum,
-        TopicPartitionReplica,
-    )
-    from restow.model import BrokerId, Topic, TopicPartition
-    from restow.model.permissions import Permissions
+    from restow.model import BrokerId
 
 T = TypeVar("T")
 
-_DESCRIBE_QUORUM = 55
 
-
-class KafkaAdmin:
-    """An `Admin` and `Measures` on an open link."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
+class KafkaAdmin(
+    TopicRequests, ConfigRequests, ReplicaRequests, OffsetRequests, GroupRequests, RightRequests
+):
+    """An `Admin` on an open link, with requests that measure a cluster besides."""
 
     async def describe_cluster(self) -> ClusterView:
         answer = await self._link.ask_anyone(MetadataRequest(topics=[]))
@@ -58,88 +46,10 @@ class KafkaAdmin:
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
         )
 
-    async def describe_topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
-        return await topics.describe(self._link, names)
-
-    async def create_topics(self, wanted: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
-        return await topics.create(self._link, tuple(wanted))
-
-    async def create_partitions(
-        self, topic: str, partitions: int, by_hand: Sequence[Sequence[BrokerId]] | None = None
-    ) -> None:
-        await topics.create_partitions(self._link, topic, partitions, by_hand)
-
-    async def delete_topics(self, names: Iterable[str]) -> Mapping[str, BrokerError | None]:
-        return await topics.delete(self._link, tuple(names))
-
-    async def describe_configs(
-        self, of: Iterable[ConfigResource]
-    ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
-        return await configs.describe(self._link, tuple(of))
-
-    async def incremental_alter_configs(
-        self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
-    ) -> Mapping[ConfigResource, BrokerError | None]:
-        return await configs.incremental_alter(self._link, changes)
-
-    async def describe_log_dirs(
-        self, brokers: Iterable[BrokerId]
-    ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
-        return await reassignments.describe_log_dirs(self._link, tuple(brokers))
-
-    async def alter_replica_log_dirs(
-        self, targets: Mapping[TopicPartitionReplica, str]
-    ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
-        return await reassignments.alter_replica_log_dirs(self._link, targets)
-
-    async def alter_partition_reassignments(
-        self,
-        targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
-        *,
-        allow_replication_factor_change: bool = True,
-    ) -> Mapping[TopicPartition, BrokerError | None]:
-        return await reassignments.alter_partition_reassignments(
-            self._link, targets, allow_replication_factor_change=allow_replication_factor_change
-        )
-
-    async def list_partition_reassignments(
-        self, partitions: Iterable[TopicPartition] | None = None
-    ) -> Mapping[TopicPartition, PartitionReassignment]:
-        return await reassignments.list_partition_reassignments(self._link, partitions)
-
-    async def elect_leaders(
-        self, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, BrokerError | None]:
-        return await reassignments.elect_leaders(self._link, tuple(partitions))
-
-    async def list_offsets(
-        self, broker: BrokerId, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, OffsetRange | BrokerError]:
-        return await offsets.list_offsets(self._link, broker, tuple(partitions))
-
-    async def describe_consumer_groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
-        return await groups.describe_consumer_groups(self._link, broker)
-
-    async def list_consumer_group_offsets(
-        self, broker: BrokerId, names: Iterable[str]
-    ) -> Mapping[str, Committed | BrokerError]:
-        return await offsets.list_consumer_group_offsets(self._link, broker, tuple(names))
-
     async def api_versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         answer = await self._link.ask(ApiVersionsRequest(max_version=2), broker)
         BrokerError.check(answer.error_code)
         return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-
-    async def permissions(self, names: Sequence[str] = ()) -> Permissions:
-        return await rights.permissions(self._link, names)
-
-    async def describe_metadata_quorum(self) -> Quorum | None:
-        """Return the quorum; clusters without one do not support the request."""
-        answer = await self._link.ask_anyone(ApiVersionsRequest(max_version=2))
-        BrokerError.check(answer.error_code)
-        if _DESCRIBE_QUORUM not in {each.api_key for each in answer.api_keys}:
-            return None
-        return await rights.describe_metadata_quorum(self._link)
 
     async def controller(self) -> BrokerId | None:
         """Return the quorum's leader: with a quorum, Metadata names a random broker as the controller."""

@@ -131,3 +131,10 @@ class Link:
                 return int(answer.controller_id)
             await asyncio.sleep(_PAUSE_S * 2**attempt)
         raise Unreachable("the cluster has no controller at the moment: try again when it has elected one")
+
+
+class Requests:
+    """Requests of one kind on an open link; `KafkaAdmin` has all kinds."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link

@@ -6,12 +6,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from restow.client.errors import BrokerError
+from restow.client.link import Requests
 from restow.client.values import OffsetRange
 from restow.model import TopicPartition
 from restow.wire.messages import ApiVersionsRequest, ListOffsetsRequest, OffsetFetchRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from restow.client.link import Link
     from restow.client.values import Committed
@@ -29,29 +30,56 @@ _GROUPS_AT_ONCE = 100
 _PARTITIONS_AT_ONCE = 5_000
 
 
-async def list_offsets(
-    link: Link, broker: BrokerId, partitions: Sequence[TopicPartition]
-) -> dict[TopicPartition, OffsetRange | BrokerError]:
-    """Return the offsets of partitions that the broker leads; one that it does not lead has an error.
+class OffsetRequests(Requests):
+    """Requests about offsets, to one broker. `Unreachable` is raised if it does not answer."""
 
-    The end is requested last, so that it is never before the start. A request with a partition twice is
-    refused, hence two requests.
-    """
-    found: dict[TopicPartition, OffsetRange | BrokerError] = {}
-    for some in _pieces(partitions, _PARTITIONS_AT_ONCE):
-        earliest = await _ask(link, broker, some, _EARLIEST)
-        latest = await _ask(link, broker, some, _LATEST)
-        for which in some:
-            begin, end = earliest.get(which), latest.get(which)
-            if begin is None or end is None:
-                continue
-            code = begin.error_code or end.error_code
-            found[which] = BrokerError.of(code) or OffsetRange(
-                earliest=begin.offset,
-                latest=end.offset,
-                leader_epoch=end.leader_epoch if end.leader_epoch >= 0 else None,
+    async def list_offsets(
+        self, broker: BrokerId, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetRange | BrokerError]:
+        """Return the offsets of partitions that the broker leads; one that it does not lead has an error.
+
+        The end is requested last, so that it is never before the start. A request with a partition twice is
+        refused, hence two requests.
+        """
+        found: dict[TopicPartition, OffsetRange | BrokerError] = {}
+        for some in _pieces(partitions, _PARTITIONS_AT_ONCE):
+            earliest = await _ask(self._link, broker, some, _EARLIEST)
+            latest = await _ask(self._link, broker, some, _LATEST)
+            for which in some:
+                begin, end = earliest.get(which), latest.get(which)
+                if begin is None or end is None:
+                    continue
+                code = begin.error_code or end.error_code
+                found[which] = BrokerError.of(code) or OffsetRange(
+                    earliest=begin.offset,
+                    latest=end.offset,
+                    leader_epoch=end.leader_epoch if end.leader_epoch >= 0 else None,
+                )
+        return found
+
+    async def list_consumer_group_offsets(
+        self, broker: BrokerId, names: Iterable[str]
+    ) -> Mapping[str, Committed | BrokerError]:
+        """Return all committed offsets of these groups, from their coordinator."""
+        groups = tuple(names)
+        if not groups:
+            return {}
+        known = await self._link.ask(ApiVersionsRequest(max_version=2), broker)
+        newest = next((each.max_version for each in known.api_keys if each.api_key == _OFFSET_FETCH), 0)
+        if newest < _FIRST_WITH_GROUPS:
+            return {group: await _committed_by(self._link, broker, group) for group in groups}
+        found: dict[str, Committed | BrokerError] = {}
+        wanted = OffsetFetchRequest.OffsetFetchRequestGroup
+        for some in _pieces(groups, _GROUPS_AT_ONCE):
+            request = OffsetFetchRequest(
+                groups=[wanted(group_id=group, topics=None) for group in some],
+                min_version=_FIRST_WITH_GROUPS,
+                max_version=_LAST_WITH_NAMES,
             )
-    return found
+            answer = await self._link.ask(request, broker)
+            for each in answer.groups:
+                found[each.group_id] = BrokerError.of(each.error_code) or _offsets(each.topics)
+        return found
 
 
 async def _ask(
@@ -77,30 +105,6 @@ async def _ask(
     }
 
 
-async def list_consumer_group_offsets(
-    link: Link, broker: BrokerId, groups: Sequence[str]
-) -> dict[str, Committed | BrokerError]:
-    """Return all committed offsets of these groups, from their coordinator."""
-    if not groups:
-        return {}
-    known = await link.ask(ApiVersionsRequest(max_version=2), broker)
-    newest = next((each.max_version for each in known.api_keys if each.api_key == _OFFSET_FETCH), 0)
-    if newest < _FIRST_WITH_GROUPS:
-        return {group: await _committed_by(link, broker, group) for group in groups}
-    found: dict[str, Committed | BrokerError] = {}
-    wanted = OffsetFetchRequest.OffsetFetchRequestGroup
-    for some in _pieces(groups, _GROUPS_AT_ONCE):
-        request = OffsetFetchRequest(
-            groups=[wanted(group_id=group, topics=None) for group in some],
-            min_version=_FIRST_WITH_GROUPS,
-            max_version=_LAST_WITH_NAMES,
-        )
-        answer = await link.ask(request, broker)
-        for each in answer.groups:
-            found[each.group_id] = BrokerError.of(each.error_code) or _offsets(each.topics)
-    return found
-
-
 async def _committed_by(link: Link, broker: BrokerId, group: str) -> Committed | BrokerError:
     request = OffsetFetchRequest(
         group_id=group, topics=None, min_version=2, max_version=_FIRST_WITH_GROUPS - 1
@@ -119,7 +123,7 @@ def _offsets(topics: Iterable[Message]) -> Committed:
     }
 
 
-def _pieces(sequence: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    rest = iter(sequence)
+def _pieces(whole: Iterable[T], size: int) -> Iterator[Sequence[T]]:
+    rest = iter(whole)
     while piece := tuple(islice(rest, size)):
         yield piece

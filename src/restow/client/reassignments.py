@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, Unreachable
+from restow.client.link import Requests
 from restow.client.values import BrokerLogDirs, PartitionReassignment, ReplicaOnDisk, TopicPartitionReplica
 from restow.model import LogDir, TopicPartition
 from restow.wire.error_codes import ErrorCode
@@ -28,11 +29,136 @@ _PREFERRED = 0
 _ALTER, _DESCRIBE = "ALTER on the cluster", "DESCRIBE on the cluster"
 
 
-async def describe_log_dirs(
-    link: Link, brokers: Sequence[BrokerId]
-) -> dict[BrokerId, BrokerLogDirs | BrokerError]:
-    answers = await asyncio.gather(*(_log_dirs_of(link, broker) for broker in brokers))
-    return dict(zip(brokers, answers, strict=True))
+class ReplicaRequests(Requests):
+    """Requests about replicas."""
+
+    async def describe_log_dirs(
+        self, brokers: Iterable[BrokerId]
+    ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
+        asked = tuple(brokers)
+        answers = await asyncio.gather(*(_log_dirs_of(self._link, broker) for broker in asked))
+        return dict(zip(asked, answers, strict=True))
+
+    async def alter_replica_log_dirs(
+        self, targets: Mapping[TopicPartitionReplica, str]
+    ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
+        by_broker: dict[BrokerId, dict[str, dict[str, list[int]]]] = {}
+        for (partition, broker), path in targets.items():
+            topics = by_broker.setdefault(broker, {}).setdefault(path, {})
+            topics.setdefault(partition.topic, []).append(partition.partition)
+        outcome: dict[TopicPartitionReplica, BrokerError | None] = {}
+        for broker, paths in by_broker.items():
+            directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+            request = AlterReplicaLogDirsRequest(
+                dirs=[
+                    directory(
+                        path=path,
+                        topics=[
+                            directory.AlterReplicaLogDirTopic(name=topic, partitions=partitions)
+                            for topic, partitions in topics.items()
+                        ],
+                    )
+                    for path, topics in paths.items()
+                ]
+            )
+            try:
+                answer = await self._link.ask(request, broker)
+            except Unreachable as error:
+                down = BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
+                outcome.update({each: down for each in targets if each.broker == broker})
+                continue
+            for topic in answer.results:
+                for each in topic.partitions:
+                    partition = TopicPartition(topic.topic_name, each.partition_index)
+                    outcome[TopicPartitionReplica(partition, broker)] = BrokerError.of(
+                        each.error_code, needs=_ALTER
+                    )
+        return outcome
+
+    async def alter_partition_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+    ) -> Mapping[TopicPartition, BrokerError | None]:
+        topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=self._link.timeout_ms,
+            allow_replication_factor_change=allow_replication_factor_change,
+            topics=[
+                topic(
+                    name=name,
+                    partitions=[
+                        topic.ReassignablePartition(
+                            partition_index=number, replicas=None if replicas is None else list(replicas)
+                        )
+                        for number, replicas in partitions
+                    ],
+                )
+                for name, partitions in _by_topic(targets.items()).items()
+            ],
+            # An older broker cannot check the factor, so the request must not be sent to it.
+            **({} if allow_replication_factor_change else {"min_version": 1}),
+        )
+        answer = await self._link.ask_controller(request, lambda got: got.error_code)
+        BrokerError.check(answer.error_code, answer.error_message, _ALTER)
+        return {
+            TopicPartition(each.name, partition.partition_index): BrokerError.of(
+                partition.error_code, partition.error_message, _ALTER
+            )
+            for each in answer.responses
+            for partition in each.partitions
+        }
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> Mapping[TopicPartition, PartitionReassignment]:
+        wanted = None
+        if partitions is not None:
+            topic = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+            wanted = [
+                topic(name=name, partition_indexes=[number for number, _ in numbers])
+                for name, numbers in _by_topic((each, None) for each in partitions).items()
+            ]
+        request = ListPartitionReassignmentsRequest(timeout_ms=self._link.timeout_ms, topics=wanted)
+        answer = await self._link.ask_controller(request, lambda got: got.error_code)
+        BrokerError.check(answer.error_code, answer.error_message, _DESCRIBE)
+        return {
+            TopicPartition(each.name, found.partition_index): PartitionReassignment(
+                replicas=tuple(found.replicas),
+                adding=tuple(found.adding_replicas),
+                removing=tuple(found.removing_replicas),
+            )
+            for each in answer.topics
+            for found in each.partitions
+        }
+
+    async def elect_leaders(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, BrokerError | None]:
+        """Elect preferred leaders; ELECTION_NOT_NEEDED is no error."""
+        topic = ElectLeadersRequest.TopicPartitions
+        request = ElectLeadersRequest(
+            election_type=_PREFERRED,
+            topic_partitions=[
+                topic(topic=name, partitions=[number for number, _ in numbers])
+                for name, numbers in _by_topic((each, None) for each in partitions).items()
+            ],
+            timeout_ms=self._link.timeout_ms,
+        )
+        answer = await self._link.ask_controller(request, lambda got: getattr(got, "error_code", 0) or 0)
+        BrokerError.check(getattr(answer, "error_code", 0) or 0, needs=_ALTER)
+        outcome: dict[TopicPartition, BrokerError | None] = {}
+        for each in answer.replica_election_results:
+            for result in each.partition_result:
+                code = result.error_code
+                error = (
+                    None
+                    if code == ErrorCode.ELECTION_NOT_NEEDED
+                    else BrokerError.of(code, result.error_message, _ALTER)
+                )
+                outcome[TopicPartition(each.topic, result.partition_id)] = error
+        return outcome
 
 
 async def _log_dirs_of(link: Link, broker: BrokerId) -> BrokerLogDirs | BrokerError:
@@ -71,129 +197,6 @@ def _log_dir(directory: Message) -> LogDir:
         failed=bool(directory.error_code),
         cordoned=bool(directory.is_cordoned),
     )
-
-
-async def alter_replica_log_dirs(
-    link: Link, targets: Mapping[TopicPartitionReplica, str]
-) -> dict[TopicPartitionReplica, BrokerError | None]:
-    by_broker: dict[BrokerId, dict[str, dict[str, list[int]]]] = {}
-    for (partition, broker), path in targets.items():
-        topics = by_broker.setdefault(broker, {}).setdefault(path, {})
-        topics.setdefault(partition.topic, []).append(partition.partition)
-    outcome: dict[TopicPartitionReplica, BrokerError | None] = {}
-    for broker, paths in by_broker.items():
-        directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
-        request = AlterReplicaLogDirsRequest(
-            dirs=[
-                directory(
-                    path=path,
-                    topics=[
-                        directory.AlterReplicaLogDirTopic(name=topic, partitions=partitions)
-                        for topic, partitions in topics.items()
-                    ],
-                )
-                for path, topics in paths.items()
-            ]
-        )
-        try:
-            answer = await link.ask(request, broker)
-        except Unreachable as error:
-            down = BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
-            outcome.update({each: down for each in targets if each.broker == broker})
-            continue
-        for topic in answer.results:
-            for each in topic.partitions:
-                which = TopicPartitionReplica(TopicPartition(topic.topic_name, each.partition_index), broker)
-                outcome[which] = BrokerError.of(each.error_code, needs=_ALTER)
-    return outcome
-
-
-async def alter_partition_reassignments(
-    link: Link,
-    targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
-    *,
-    allow_replication_factor_change: bool,
-) -> dict[TopicPartition, BrokerError | None]:
-    topic = AlterPartitionReassignmentsRequest.ReassignableTopic
-    request = AlterPartitionReassignmentsRequest(
-        timeout_ms=link.timeout_ms,
-        allow_replication_factor_change=allow_replication_factor_change,
-        topics=[
-            topic(
-                name=name,
-                partitions=[
-                    topic.ReassignablePartition(
-                        partition_index=number, replicas=None if replicas is None else list(replicas)
-                    )
-                    for number, replicas in partitions
-                ],
-            )
-            for name, partitions in _by_topic((each, replicas) for each, replicas in targets.items()).items()
-        ],
-        # An older broker cannot check the factor, so the request must not be sent to it.
-        **({} if allow_replication_factor_change else {"min_version": 1}),
-    )
-    answer = await link.ask_controller(request, lambda got: got.error_code)
-    BrokerError.check(answer.error_code, answer.error_message, _ALTER)
-    return {
-        TopicPartition(each.name, partition.partition_index): BrokerError.of(
-            partition.error_code, partition.error_message, _ALTER
-        )
-        for each in answer.responses
-        for partition in each.partitions
-    }
-
-
-async def list_partition_reassignments(
-    link: Link, partitions: Iterable[TopicPartition] | None
-) -> dict[TopicPartition, PartitionReassignment]:
-    wanted = None
-    if partitions is not None:
-        topic = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
-        wanted = [
-            topic(name=name, partition_indexes=[number for number, _ in numbers])
-            for name, numbers in _by_topic((each, None) for each in partitions).items()
-        ]
-    request = ListPartitionReassignmentsRequest(timeout_ms=link.timeout_ms, topics=wanted)
-    answer = await link.ask_controller(request, lambda got: got.error_code)
-    BrokerError.check(answer.error_code, answer.error_message, _DESCRIBE)
-    return {
-        TopicPartition(each.name, found.partition_index): PartitionReassignment(
-            replicas=tuple(found.replicas),
-            adding=tuple(found.adding_replicas),
-            removing=tuple(found.removing_replicas),
-        )
-        for each in answer.topics
-        for found in each.partitions
-    }
-
-
-async def elect_leaders(
-    link: Link, partitions: Sequence[TopicPartition]
-) -> dict[TopicPartition, BrokerError | None]:
-    """Elect preferred leaders; ELECTION_NOT_NEEDED is no error."""
-    topic = ElectLeadersRequest.TopicPartitions
-    request = ElectLeadersRequest(
-        election_type=_PREFERRED,
-        topic_partitions=[
-            topic(topic=name, partitions=[number for number, _ in numbers])
-            for name, numbers in _by_topic((each, None) for each in partitions).items()
-        ],
-        timeout_ms=link.timeout_ms,
-    )
-    answer = await link.ask_controller(request, lambda got: getattr(got, "error_code", 0) or 0)
-    BrokerError.check(getattr(answer, "error_code", 0) or 0, needs=_ALTER)
-    outcome: dict[TopicPartition, BrokerError | None] = {}
-    for each in answer.replica_election_results:
-        for result in each.partition_result:
-            code = result.error_code
-            error = (
-                None
-                if code == ErrorCode.ELECTION_NOT_NEEDED
-                else BrokerError.of(code, result.error_message, _ALTER)
-            )
-            outcome[TopicPartition(each.topic, result.partition_id)] = error
-    return outcome
 
 
 def _by_topic(
