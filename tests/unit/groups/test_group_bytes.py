@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.cluster.groups.fields import InvalidGroupRecord
+from restow.cluster.groups.offsets import subscribed_topics
 from restow.cluster.groups.partitions import java_string_hash, partition_of_group
 from restow.cluster.groups.records import (
     GroupValue,
@@ -22,7 +23,6 @@ from restow.cluster.groups.records import (
     encode_offset_key,
     encode_offset_value,
 )
-from restow.cluster.groups.subscriptions import subscribed_topics
 from tests.unit.groups.workbench import subscription
 
 GROUP = encode_group_value(

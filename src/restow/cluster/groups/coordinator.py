@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from restow.cluster.groups.describe import describe, listing
-from restow.cluster.groups.offsets import expired, topics_read_by
+from restow.cluster.groups.describe import describe
+from restow.cluster.groups.offsets import CONSUMER_PROTOCOL_TYPE, expired, topics_read_by
 from restow.cluster.groups.requests import (
     NO_MEMBER,
     DeleteOffsetsReply,
     FetchedOffsets,
     GroupDescription,
+    GroupListing,
     JoinReply,
     LeaveReply,
     ListReply,
@@ -24,7 +25,6 @@ from restow.cluster.groups.requests import (
 )
 from restow.cluster.groups.shard import Shard
 from restow.cluster.groups.states import GroupState
-from restow.cluster.groups.subscriptions import CONSUMER_PROTOCOL_TYPE
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -233,7 +233,9 @@ class GroupCoordinator:
     async def list(self) -> ListReply:
         loading = any(shard.is_loading for shard in self._shards.values())
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
-        return ListReply(error, tuple(listing(running.group) for running in self._running()))
+        groups = (running.group for running in self._running())
+        listed = (GroupListing(group.id, group.protocol_type or "", group.state) for group in groups)
+        return ListReply(error, tuple(listed))
 
     async def delete_groups(self, group_ids: Iterable[str]) -> dict[str, ErrorCode]:
         """Delete groups without members, and their offsets."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.groups.requests import DescribedMember, GroupDescription, GroupListing
+from restow.cluster.groups.requests import DescribedMember, GroupDescription
 from restow.cluster.groups.states import GroupState
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ def describe(group: ClassicGroup) -> GroupDescription:
         protocol_name=protocol_name,
         members=tuple(_described(member, protocol_name if stable else None) for member in group.roster),
     )
-
-
-def listing(group: ClassicGroup) -> GroupListing:
-    """Return the group's entry in the list."""
-    return GroupListing(group.id, group.protocol_type or "", group.state)
 
 
 def _described(member: ClassicGroupMember, protocol_name: str | None) -> DescribedMember:

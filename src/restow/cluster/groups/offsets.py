@@ -1,18 +1,21 @@
-"""A group's committed offsets and their expiry."""
+"""A group's committed offsets, their expiry, and the topics that its members read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.groups.fields import FieldReader, InvalidGroupRecord
 from restow.cluster.groups.states import GroupState
-from restow.cluster.groups.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from restow.cluster.groups.group import ClassicGroup
     from restow.cluster.groups.records import OffsetValue
     from restow.model import TopicPartition
+
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 def expired(
@@ -48,6 +51,20 @@ def topics_read_by(group: ClassicGroup) -> frozenset[str] | None:
         return None
     name = group.protocol_name or ""
     return subscribed_topics(member.metadata(name) for member in group.roster)
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """Return the topics of all members; None if one cannot be read, as clients may use other formats."""
+    topics: set[str] = set()
+    try:
+        for subscription in subscriptions:
+            fields = FieldReader(subscription)
+            if fields.int16() < 0:
+                return None
+            topics.update(fields.string() for _ in range(fields.count()))
+    except InvalidGroupRecord:
+        return None
+    return frozenset(topics)
 
 
 def _is_due(value: OffsetValue, empty_since_ms: int | None, now_ms: int, retention_ms: int) -> bool:
