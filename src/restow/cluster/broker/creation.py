@@ -11,14 +11,17 @@ from uuid import UUID
 from restow.cluster.broker.cordons import without_cordoned
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
 from restow.cluster.broker.topic_rules import FROM_DEFAULT, TopicRefused, check_new_name, new_assignment
+from restow.cluster.config.changes import check_topic
+from restow.cluster.config.table import InvalidConfig
 from restow.cluster.controller import ControllerError, create_topic, random_topic_id
 from restow.cluster.store import StoreError
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from restow.cluster.broker.metadata import MetadataCache
+    from restow.cluster.config.configs import BrokerConfigs
     from restow.cluster.store import Store
     from restow.cluster.tasks import Tasks
     from restow.model import Broker
@@ -30,18 +33,6 @@ log = logging.getLogger(__name__)
 _AUTO_BURST = 100
 _AUTO_PER_S = 10.0
 _MOST_COMPLAINTS = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreationDefaults:
-    """The broker's defaults for new topics."""
-
-    partitions: int = 1
-    replication_factor: int = 1
-    auto_create: bool = True
-    offsets_partitions: int = 50
-    offsets_replication_factor: int = 3
-    offsets_configs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +69,14 @@ class TopicCreation:
         metadata: MetadataCache,
         tasks: Tasks,
         chance: Chance,
-        defaults: Callable[[], CreationDefaults],
-        check_configs: Callable[[Mapping[str, str | None]], Mapping[str, str]],
+        configs: BrokerConfigs,
         clock: Clock,
     ) -> None:
-        """`check_configs` returns the configs to write, or raises TopicRefused."""
         self._store = store
         self._metadata = metadata
         self._tasks = tasks
         self._chance = chance
-        self._defaults = defaults
-        self._check_configs = check_configs
+        self._configs = configs
         self._under_way: set[str] = set()
         self._complaints: set[tuple[str, str]] = set()
         self._clock = clock
@@ -110,20 +98,20 @@ class TopicCreation:
                 ErrorCode.INVALID_REQUEST,
                 "Replicas were given by hand and counted as well; give either those or the counts.",
             )
-        defaults = self._defaults()
+        default = self._configs.integer
         return PlannedTopic(
             name=new.name,
             topic_id=random_topic_id(self._chance),
             assignment=new_assignment(
                 brokers,
-                partitions=defaults.partitions if new.partitions == FROM_DEFAULT else new.partitions,
-                replication_factor=defaults.replication_factor
+                partitions=default("num.partitions") if new.partitions == FROM_DEFAULT else new.partitions,
+                replication_factor=default("default.replication.factor")
                 if new.replication_factor == FROM_DEFAULT
                 else new.replication_factor,
                 by_hand=new.by_hand,
                 chance=self._chance,
             ),
-            configs=self._check_configs(new.configs),
+            configs=_checked(new.configs),
         )
 
     async def create(self, planned: PlannedTopic) -> None:
@@ -142,15 +130,18 @@ class TopicCreation:
 
         A rate limit holds; a refused client asks again.
         """
-        defaults = self._defaults()
         if name == GROUP_OFFSETS_TOPIC:
             new = RequestedTopic(
                 name=name,
-                partitions=defaults.offsets_partitions,
-                replication_factor=defaults.offsets_replication_factor,
-                configs=defaults.offsets_configs,
+                partitions=self._configs.integer("offsets.topic.num.partitions"),
+                replication_factor=self._configs.integer("offsets.topic.replication.factor"),
+                configs={
+                    "cleanup.policy": "compact",
+                    "compression.type": "producer",
+                    "segment.bytes": str(self._configs.integer("offsets.topic.segment.bytes")),
+                },
             )
-        elif defaults.auto_create:
+        elif self._configs.value("auto.create.topics.enable"):
             new = RequestedTopic(name=name)
         else:
             return False
@@ -193,3 +184,11 @@ class TopicCreation:
                 self._complaints.clear()
             self._complaints.add((name, str(refused)))
             log.warning("topic %s cannot be created: %s", name, refused)
+
+
+def _checked(configs: Mapping[str, str | None]) -> Mapping[str, str]:
+    """Check a new topic's configs. Raises TopicRefused."""
+    try:
+        return check_topic(configs)
+    except InvalidConfig as error:
+        raise TopicRefused(error.code, f"{error}.") from error

@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING
 from restow.cluster.broker.controller_requests import ControllerRequests
 from restow.cluster.broker.cordons import CORDONED_LOG_DIRS, check_cordoned, cordoned_dirs
 from restow.cluster.broker.creation import TopicCreation
-from restow.cluster.broker.log_keeper import keep_logs
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, MetadataCache
 from restow.cluster.broker.offsets_journal import ReplicatedJournal
 from restow.cluster.broker.producer_ids import ProducerIds
 from restow.cluster.broker.registration import prepare_store, register
 from restow.cluster.broker.services import Services
-from restow.cluster.broker.settings import controller_config, creation_defaults, group_config, server_limits
+from restow.cluster.broker.settings import controller_config, group_config, server_limits
 from restow.cluster.broker.strays import remove_strays
-from restow.cluster.broker.topic_rules import TopicRefused
-from restow.cluster.config.changes import check_topic
 from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.config.store import ConfigStore
-from restow.cluster.config.table import InvalidConfig
 from restow.cluster.controller import Controller, random_topic_id
 from restow.cluster.groups import GroupCoordinator, partition_of_group
 from restow.cluster.log import LogManager, MetaProperties
@@ -40,7 +36,7 @@ from restow.cluster.tasks import Tasks
 from restow.wire.messages import ControlledShutdownRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime
     from restow.cluster.store import Store
@@ -50,6 +46,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _FIRST_METADATA_S = 30.0
+_LOOK_AT_LOGS_EVERY_S = 1.0
 _FAREWELL_TRIES = 3
 _FAREWELL_PAUSE_S = 1.0
 _LISTENER_NAME = "PLAINTEXT"
@@ -99,7 +96,7 @@ class Life:
         await remove_strays(self._store, services.logs, services.broker_id)
         services.replicas.start()
         services.groups.start()
-        self._tasks.start(keep_logs(services.logs, services.clock), "log keeper")
+        self._tasks.start(self._keep_logs(), "log keeper")
         self._tasks.start(services.moves.run(), "moves between log dirs")
         self._listener = await serve(
             self._world.network,
@@ -225,9 +222,7 @@ class Life:
                 controller_config(configs),
                 new_topic_id=partial(random_topic_id, chance),
             ),
-            creation=TopicCreation(
-                store, metadata, self._tasks, chance, lambda: creation_defaults(configs), _checked, clock
-            ),
+            creation=TopicCreation(store, metadata, self._tasks, chance, configs, clock),
             controller_requests=self._controller_requests,
             producer_ids=ProducerIds(options.broker_id, store),
             tasks=self._tasks,
@@ -251,6 +246,16 @@ class Life:
         if registered is not None and (now := self._registration()).cordoned != registered.cordoned:
             self._registered = now = replace(registered, cordoned=now.cordoned)
             await self._store.set(BrokerRegistration.path(self._options.broker_id), now.encode())
+
+    async def _keep_logs(self) -> None:
+        """Flush, expire, compact and remove logs in small steps. Only logs that are due are touched."""
+        logs, clock = self.services.logs, self._world.clock
+        while True:
+            due_ms = logs.next_due_ms
+            if due_ms is not None and due_ms <= clock.now_ms():
+                for _ in logs.tend():
+                    await clock.sleep(0)
+            await clock.sleep(_LOOK_AT_LOGS_EVERY_S)
 
     # Callbacks
 
@@ -319,11 +324,3 @@ class Life:
         if answer.error_code:
             raise ConnectionError(f"the controller refused with error {answer.error_code}")
         return len(answer.remaining_partitions)
-
-
-def _checked(configs: Mapping[str, str | None]) -> Mapping[str, str]:
-    """Check a new topic's configs. Raises TopicRefused."""
-    try:
-        return check_topic(configs)
-    except InvalidConfig as error:
-        raise TopicRefused(error.code, f"{error}.") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.broker.creation import CreationDefaults
 from restow.cluster.controller import ControllerConfig
 from restow.cluster.groups import GroupConfig
 from restow.cluster.net.server import ServerLimits
@@ -36,22 +35,6 @@ def controller_config(configs: BrokerConfigs) -> ControllerConfig:
         auto_leader_rebalance=bool(configs.value("auto.leader.rebalance.enable")),
         rebalance_interval_s=configs.integer("leader.imbalance.check.interval.seconds"),
         rebalance_percentage=configs.integer("leader.imbalance.per.broker.percentage"),
-    )
-
-
-def creation_defaults(configs: BrokerConfigs) -> CreationDefaults:
-    """Return the defaults of new topics and the settings of `__consumer_offsets`."""
-    return CreationDefaults(
-        partitions=configs.integer("num.partitions"),
-        replication_factor=configs.integer("default.replication.factor"),
-        auto_create=bool(configs.value("auto.create.topics.enable")),
-        offsets_partitions=configs.integer("offsets.topic.num.partitions"),
-        offsets_replication_factor=configs.integer("offsets.topic.replication.factor"),
-        offsets_configs={
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(configs.integer("offsets.topic.segment.bytes")),
-        },
     )
 
 
