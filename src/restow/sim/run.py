@@ -19,7 +19,7 @@ from restow.sim.scenario import Scenario
 from restow.sim.workloads import WORKLOADS, WorkContext, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import TextIO
 
 _CHECK_EVERY_S = 0.1
@@ -170,12 +170,14 @@ def _settings(scenario: Scenario) -> SimulatedClusterSettings:
     )
 
 
-def _drawn(scenario: Scenario) -> Iterator[str]:
-    """Yield the workloads that this seed has."""
+def _drawn(scenario: Scenario) -> tuple[str, ...]:
+    """Return the workloads of this run: the given ones, or those that the seed draws."""
+    if scenario.workloads is not None:
+        return scenario.workloads
     chance = SeededChance(f"{scenario.seed} workloads")
-    for name, workload in WORKLOADS.items():
-        drawn = bool(chance.randrange(3))
-        if (scenario.workloads is None or name in scenario.workloads) and (
-            drawn or workload.is_always_drawn or scenario.workloads is not None
-        ):
-            yield name
+    drawn: list[str] = []
+    for name in sorted(WORKLOADS, key=lambda name: (not WORKLOADS[name].is_always_drawn, name)):
+        is_drawn = chance.randrange(3) or WORKLOADS[name].is_always_drawn
+        if is_drawn and not set(WORKLOADS[name].excludes) & set(drawn):
+            drawn.append(name)
+    return tuple(drawn)

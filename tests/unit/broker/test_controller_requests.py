@@ -114,11 +114,12 @@ def test_request_with_other_broker_epoch_is_refused(broker_epoch: int) -> None:
     run(scenario())
 
 
-def test_request_is_accepted_before_the_broker_knows_its_epoch() -> None:
+def test_request_has_to_be_repeated_until_the_broker_is_registered() -> None:
     async def scenario() -> None:
         requests, _ = await with_controller()
         requests.broker_epoch = 0
-        assert await requests.refusal_of(order(5)) == ErrorCode.NONE
+        with pytest.raises(HangUp, match="not registered"):
+            await requests.refusal_of(order(5))
 
     run(scenario())
 

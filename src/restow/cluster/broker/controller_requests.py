@@ -36,9 +36,13 @@ class ControllerRequests:
     async def refusal_of(self, request: Message) -> ErrorCode:
         """Return the error code for the request, or NONE; its controller is then the latest.
 
-        Raises HangUp if the store does not know such a controller yet; a controller then retries.
+        Raises HangUp if the store does not know such a controller yet; a controller then retries. Likewise
+        before the registration: a request may be meant for this broker's earlier life, as long as the store
+        has not noticed its end, and what it relies on may have been lost with that life.
         """
-        if self.broker_epoch and request.broker_epoch != self.broker_epoch:
+        if not self.broker_epoch:
+            raise HangUp("this broker is not registered yet")
+        if request.broker_epoch != self.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         if request.controller_epoch < self.controller_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH

@@ -63,6 +63,8 @@ class Workload(ABC):
     name: ClassVar[str]
     is_always_drawn: ClassVar[bool] = False
     """Whether every seed has it. Otherwise two seeds out of three do."""
+    excludes: ClassVar[tuple[str, ...]] = ()
+    """Workloads whose promises this one would break; a seed that has one of them does not have this one."""
 
     def __init__(self, context: WorkContext) -> None:
         self.context = context

@@ -34,6 +34,7 @@ class Reassigning(Workload):
     """One topic whose partitions move all the time."""
 
     name = "reassign"
+    excludes = ("plans",)
 
     def __init__(self, context: WorkContext) -> None:
         super().__init__(context)
