@@ -37,6 +37,8 @@ class Invariants:
         self._leaders: dict[tuple[PartitionKey, int], int] = {}
         self._controllers: dict[int, int] = {}
         self._store = StoreInvariants(cluster)
+        self._seen: dict[int, dict[TopicPartition, object]] = {each: {} for each in cluster.nodes}
+        """The state of each replica at the last look."""
         self._last_change: tuple[int, ...] = ()
         self._looks_since_change = 0
 
@@ -50,21 +52,35 @@ class Invariants:
         yield from self.check_replicas()
 
     def check_replicas(self, *, anew: bool = False) -> Iterator[str]:
-        """Yield what is wrong with the replicas. With `anew`, look at all their records again."""
-        replicas: defaultdict[PartitionKey, list[ReplicaAt]] = defaultdict(list)
+        """Yield what is wrong with changed replicas. With `anew`, look at all replicas and records again."""
+        changed: dict[TopicPartition, None] = self.committed.newly_acknowledged()
         for node in self._running():
-            topic_id_of = node.broker.services.logs.topic_id_of
+            seen = self._seen[node.id]
             for partition in node.broker.services.replicas.hosted():
+                log = partition.log
+                state = partition, log, partition.order, partition.role, log.high_watermark, log.end_offset
                 name = partition.topic_partition
-                key = PartitionKey(name.topic, topic_id_of(name), name.partition)
-                replicas[key].append(ReplicaAt(node.id, partition))
-                yield from self._check_replica(key, node.id, partition)
+                if anew or seen.get(name) != state:
+                    seen[name] = state
+                    changed[name] = None
         for node in self._cluster.nodes.values():
             node.disk.is_looked_at = True
-        for key, found in replicas.items():
-            yield from self.committed.check(key, found, anew=anew)
+        for name in changed:
+            yield from self._check_partition(name, anew=anew)
         for node in self._cluster.nodes.values():
             node.disk.is_looked_at = False
+
+    def _check_partition(self, name: TopicPartition, *, anew: bool) -> Iterator[str]:
+        lives: defaultdict[PartitionKey, list[ReplicaAt]] = defaultdict(list)
+        for node in self._running():
+            services = node.broker.services
+            partition = services.replicas.partition(name)
+            if partition is not None:
+                key = PartitionKey(name.topic, services.logs.topic_id_of(name), name.partition)
+                lives[key].append(ReplicaAt(node.id, partition))
+                yield from self._check_replica(key, node.id, partition)
+        for key, replicas in lives.items():
+            yield from self.committed.check(key, replicas, anew=anew)
 
     def _running(self) -> Iterator[SimNode]:
         return (node for node in self._cluster.nodes.values() if node.broker.is_running)

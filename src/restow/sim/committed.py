@@ -12,6 +12,7 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.replication.partition import Role
+from restow.model import TopicPartition
 from restow.wire.batches import scan
 
 if TYPE_CHECKING:
@@ -62,14 +63,20 @@ class CommittedRecords:
     def __init__(self) -> None:
         self._memories: dict[PartitionKey, _Memory] = {}
         self._present: dict[tuple[str, int], PartitionKey] = {}
+        self._newly_acknowledged: dict[TopicPartition, None] = {}
         self._compared: dict[tuple[int, PartitionKey], tuple[PartitionLog, int]] = {}
 
     def acknowledge(self, topic: str, partition: int, end: int) -> None:
         """Note that the records before this offset are acknowledged, in the present life of the topic."""
         key = self._present.get((topic, partition))
-        if key is not None:
-            memory = self._memories[key]
-            memory.acknowledged = max(memory.acknowledged, end)
+        if key is not None and end > self._memories[key].acknowledged:
+            self._memories[key].acknowledged = end
+            self._newly_acknowledged[TopicPartition(topic, partition)] = None
+
+    def newly_acknowledged(self) -> dict[TopicPartition, None]:
+        """Return the partitions with acknowledgements since the last call."""
+        found, self._newly_acknowledged = self._newly_acknowledged, {}
+        return found
 
     def check(self, key: PartitionKey, replicas: Iterable[ReplicaAt], *, anew: bool = False) -> Iterator[str]:
         """Yield how the replicas of a partition break the rule. With `anew`, compare all they have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from restow.cluster.store.errors import NoNode
@@ -30,7 +31,13 @@ def topics_in(tree: Tree) -> Iterator[tuple[str, TopicZNode]]:
         return
     for name in names:
         path = TopicZNode.path(name)
-        yield name, TopicZNode.decode(tree.get(path).data, path)
+        yield name, _topic(tree.get(path).data, path)
+
+
+@lru_cache(maxsize=256)
+def _topic(data: bytes, path: str) -> TopicZNode:
+    """Decode a topic; checkers look at the same one again and again."""
+    return TopicZNode.decode(data, path)
 
 
 def state_of(tree: Tree, partition: TopicPartition) -> PartitionStateZNode | None:
