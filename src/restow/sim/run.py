@@ -26,6 +26,10 @@ _CHECK_EVERY_S = 0.1
 _QUIET_S = 120.0
 _MOST_LOG_DIRS = 3
 _MOST_SKEW_MS = 60_000
+_FETCH_WAIT_MS = "5000"
+"""How long an idle follower's fetch waits. Kafka's 500 ms would fill an idle minute with empty fetches; new
+records end the wait either way.
+"""
 
 __all__ = ["Scenario", "SimulationReport", "simulate", "simulate_safely"]
 
@@ -166,7 +170,11 @@ def _settings(scenario: Scenario) -> SimulatedClusterSettings:
         seed=scenario.seed,
         log_dirs=1 + chance.randrange(_MOST_LOG_DIRS),
         most_skew_ms=chance.randrange(_MOST_SKEW_MS) if "clock" in scenario.faults else 0,
-        properties={"min.insync.replicas": "2", "offsets.topic.num.partitions": "5"},
+        properties={
+            "min.insync.replicas": "2",
+            "offsets.topic.num.partitions": "5",
+            "replica.fetch.wait.max.ms": _FETCH_WAIT_MS,
+        },
     )
 
 

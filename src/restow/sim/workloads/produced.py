@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from restow.sim.workloads.base import WorkContext
 
 _ROUND_EVERY_S = 0.1
+_SPREAD_ONE_IN = 8
+"""A round sends its records to one partition, as a producer does with records that have no key. One round in so
+many spreads them over the partitions, as keys do.
+"""
 _SEGMENT_BYTES = (1 << 30, 20_000, 2_000)
 
 
@@ -43,9 +47,13 @@ class ProducedTopic:
         number, owed = 0, 0.0
         while self._context.now_s() < until_s:
             owed += self._records_per_s * _ROUND_EVERY_S
+            spreads = self._chance.randrange(_SPREAD_ONE_IN) == 0
+            partition = self._chance.randrange(self.partitions)
             while owed >= 1:
-                self._producer.put(self._chance.randrange(self.partitions), b"%d" % number)
+                self._producer.put(partition, b"%d" % number)
                 number, owed = number + 1, owed - 1
+                if spreads:
+                    partition = self._chance.randrange(self.partitions)
             await self._round()
 
     async def settle(self) -> None:
