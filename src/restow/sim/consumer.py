@@ -106,7 +106,7 @@ class SimConsumer:
                 await self._read()
                 turn += 1
                 if turn % _COMMIT_ONE_IN == 0:
-                    await self._commit(self._positions)
+                    await self._commit(self._moved())
                 await self._beat()
             except _AgainError:
                 await self._client.clock.sleep(_PAUSE_S)
@@ -231,6 +231,11 @@ class SimConsumer:
             offset = max(each.committed_offset, 0)
             self._record.fetched(each.partition_index, offset, known[each.partition_index])
             self._positions[each.partition_index] = offset
+
+    def _moved(self) -> dict[int, int]:
+        """Return the positions that the group has not committed yet."""
+        committed = self._record.committed
+        return {each: at for each, at in self._positions.items() if at != committed.get(each, 0)}
 
     async def _commit(self, positions: Mapping[int, int]) -> None:
         """Commit; begin anew where the answer demands it."""

@@ -88,7 +88,8 @@ async def _topic_off(admin: Admin, avoided: Collection[BrokerId]) -> NewTopic | 
         return (
             f"its partitions get {replicas} each, and the cluster has {count(len(brokers), 'other broker')}"
         )
-    rows = place(brokers, setting("num.partitions"), setting("replication.factor"), rack_mode="safe")
+    partitions, replication_factor = setting("num.partitions"), setting("replication.factor")
+    rows = place(brokers, partitions, replication_factor, start_index=0, rack_mode="safe")
     return NewTopic(
         name=OFFSETS_TOPIC,
         by_hand={number: tuple(row) for number, row in enumerate(rows.tolist())},

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _ROUND_EVERY_S = 0.1
 _SPREAD_ONE_IN = 8
-"""A round sends its records to one partition, as a producer does with records that have no key. One round in so
-many spreads them over the partitions, as keys do.
+"""A round sends its records to one partition, as a producer does with records that have no key. One round in
+so many spreads them over the partitions, as keys do.
 """
 _SEGMENT_BYTES = (1 << 30, 20_000, 2_000)
 
