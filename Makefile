@@ -37,6 +37,7 @@ bench: $(SETUP) ## ours, the peer's and the ratio, from one run
 	@$(PY) -m benchmarks.plan $(BENCH)
 	@$(PY) -m benchmarks.execute $(BENCH)
 	@$(PY) -m benchmarks.pipeline $(BENCH)
+	@$(PY) -m benchmarks.simulate $(BENCH)
 
 lint: $(SETUP) ## ruff, mypy, import contracts
 	@.venv/bin/ruff check .

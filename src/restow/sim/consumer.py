@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SESSION_S = 15.0
 _REBALANCE_S = 6.0
 """Shorter than a session, so that a static member that stood still meets a newer generation."""
-_ROUND_EVERY_S = 0.5
+_ROUND_EVERY_S = 1.0
 _COMMIT_ONE_IN = 3
 _ASK_S = 5.0
 _JOIN_S = SESSION_S

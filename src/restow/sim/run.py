@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TextIO
 
-_CHECK_EVERY_S = 0.1
+_CHECK_EVERY_S = 0.2
 _QUIET_S = 120.0
 _MOST_LOG_DIRS = 3
 _MOST_SKEW_MS = 60_000

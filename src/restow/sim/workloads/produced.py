@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from restow.sim.workloads.base import WorkContext
 
-_ROUND_EVERY_S = 0.1
+_ROUND_EVERY_S = 0.25
 _SPREAD_ONE_IN = 8
 """A round sends its records to one partition, as a producer does with records that have no key. One round in
 so many spreads them over the partitions, as keys do.
