@@ -11,7 +11,6 @@ once.
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from restow.cluster.log.config import FOREVER
@@ -25,13 +24,6 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock
 
 _EVERYTHING = "*"
-
-
-class ThrottledSide(Enum):
-    """The side whose list of throttled replicas counts."""
-
-    LEADER = "leader"
-    FOLLOWER = "follower"
 
 
 class Quota:
@@ -99,12 +91,10 @@ class ReplicationQuotas:
     def __init__(self, broker_id: int, configs: BrokerConfigs, clock: Clock) -> None:
         self._configs = configs
         replicas = self._windows("replication.quota.window")
-        self.leader = ReplicaQuota(
-            clock, replicas, ThrottledReplicas(broker_id, configs, ThrottledSide.LEADER)
-        )
-        self.follower = ReplicaQuota(
-            clock, replicas, ThrottledReplicas(broker_id, configs, ThrottledSide.FOLLOWER)
-        )
+        as_leader = ThrottledReplicas(broker_id, configs, lambda topic: topic.throttled_leaders)
+        as_follower = ThrottledReplicas(broker_id, configs, lambda topic: topic.throttled_followers)
+        self.leader = ReplicaQuota(clock, replicas, as_leader)
+        self.follower = ReplicaQuota(clock, replicas, as_follower)
         self.log_dirs = Quota(clock, self._windows("alter.log.dirs.replication.quota.window"))
 
     def refresh(self) -> None:
@@ -125,10 +115,12 @@ class ReplicationQuotas:
 class ThrottledReplicas:
     """The replicas on this broker that topics list as throttled. A list is parsed once per config change."""
 
-    def __init__(self, broker_id: int, configs: BrokerConfigs, side: ThrottledSide) -> None:
+    def __init__(
+        self, broker_id: int, configs: BrokerConfigs, listed: Callable[[TopicSettings], tuple[str, ...]]
+    ) -> None:
         self._broker_id = broker_id
         self._configs = configs
-        self._side = side
+        self._listed = listed
         self._read: dict[str, tuple[TopicSettings, frozenset[int] | None]] = {}
         """By topic: the list's text and its partitions; None for all of them."""
 
@@ -141,8 +133,7 @@ class ThrottledReplicas:
         return known[1] is None or partition in known[1]
 
     def _parse(self, settings: TopicSettings) -> frozenset[int] | None:
-        leads = self._side is ThrottledSide.LEADER
-        listed = settings.throttled_leaders if leads else settings.throttled_followers
+        listed = self._listed(settings)
         if _EVERYTHING in listed:
             return None
         pairs = (each.partition(":") for each in listed)

@@ -198,6 +198,7 @@ class Fetching:
             _end(self._waiting)
 
     def changed(self, topic_partition: TopicPartition, size: int) -> None:
+        """Handle new readable bytes. 0 means a change that can wait, such as the high watermark."""
         self._news[topic_partition] = None
         if self._waiting is not None and topic_partition not in self._held_back:
             self._missing -= size
@@ -205,6 +206,7 @@ class Fetching:
                 self.hurry()
 
     def upset(self, topic_partition: TopicPartition) -> None:
+        """Handle a change that ends the wait, such as a new leader."""
         self._news[topic_partition] = None
         self.hurry()
 

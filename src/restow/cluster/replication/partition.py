@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from restow.cluster.log import AppendInfo, PartitionLog
+    from restow.cluster.replication.fetches import Fetching
     from restow.cluster.replication.values import FetchPartition
-    from restow.cluster.replication.waiting import PartitionListener, Pending
+    from restow.cluster.replication.waiting import Pending
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock
 
@@ -91,9 +92,9 @@ class HostedPartition:
         self.followers: dict[int, FollowerProgress] = {}
         self.epoch_start_offset = 0
         """Start offset of this leader's epoch."""
-        self.at_end: dict[PartitionListener, None] = {}
+        self.at_end: dict[Fetching, None] = {}
         """Followers' fetches, called when the log grows."""
-        self.at_watermark: dict[PartitionListener, None] = {}
+        self.at_watermark: dict[Fetching, None] = {}
         """Consumers' fetches, called when the high watermark moves."""
         self._around = surroundings
         self._acks = OffsetQueue(topic_partition)

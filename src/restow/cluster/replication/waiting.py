@@ -1,26 +1,16 @@
-"""Requests that wait for partitions: for acknowledgement, or for data."""
+"""Requests that wait for partitions to reach an offset."""
 
 from __future__ import annotations
 
 import asyncio
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from restow.model import TopicPartition
-
-
-class PartitionListener(Protocol):
-    """A listener to a partition's changes."""
-
-    def changed(self, topic_partition: TopicPartition, size: int) -> None:
-        """Handle new readable bytes. 0 means a change that can wait, such as the high watermark."""
-
-    def upset(self, topic_partition: TopicPartition) -> None:
-        """Handle a change that ends the wait, such as a new leader."""
 
 
 class Pending:
