@@ -57,8 +57,10 @@ def test_all_brokers_follow_a_change() -> None:
         brokers = [Follower(number, server) for number in range(3)]
         for broker in brokers:
             await broker.written.start()
-        await brokers[0].written.alter_topic("t", set_to(retention_ms="7"), only_check=False)
-        await brokers[2].written.alter_topic("t", set_to(segment_ms="9"), only_check=False)
+        await brokers[0].written.alter(
+            EntityConfig.topic_path("t"), set_to(retention_ms="7"), only_check=False
+        )
+        await brokers[2].written.alter(EntityConfig.topic_path("t"), set_to(segment_ms="9"), only_check=False)
         await settle()
         for broker in brokers:
             found = broker.configs.log_config("t")
@@ -76,9 +78,11 @@ def test_validated_or_invalid_change_is_not_written() -> None:
         server = await served()
         broker = Follower(0, server)
         await broker.written.start()
-        await broker.written.alter_topic("t", set_to(retention_ms="7"), only_check=True)
+        await broker.written.alter(EntityConfig.topic_path("t"), set_to(retention_ms="7"), only_check=True)
         with pytest.raises(InvalidConfig):
-            await broker.written.alter_topic("t", set_to(retention_ms="soon"), only_check=False)
+            await broker.written.alter(
+                EntityConfig.topic_path("t"), set_to(retention_ms="soon"), only_check=False
+            )
         assert await broker.store.children(EntityConfig.TOPICS) == ()
         assert await broker.store.children(ConfigChange.PARENT) == ()
         await server.close()
@@ -95,7 +99,7 @@ def test_concurrent_changes_are_all_applied() -> None:
         names = ("retention.ms", "segment.ms", "flush.ms")
         await asyncio.gather(
             *(
-                broker.written.alter_topic("t", set_to(**{name: "5"}), only_check=False)
+                broker.written.alter(EntityConfig.topic_path("t"), set_to(**{name: "5"}), only_check=False)
                 for broker, name in zip(brokers, names, strict=True)
             )
         )
@@ -112,7 +116,7 @@ def test_later_broker_and_new_topics_read_configs_without_notification() -> None
         server = await served()
         first = Follower(0, server)
         await first.written.start()
-        await first.written.alter_topic("t", set_to(retention_ms="7"), only_check=False)
+        await first.written.alter(EntityConfig.topic_path("t"), set_to(retention_ms="7"), only_check=False)
         later = Follower(1, server)
         await later.written.start()
         assert later.retention_ms("t") == 7
@@ -135,9 +139,8 @@ def test_notifications_are_removed_and_a_gap_causes_full_read() -> None:
         held = sleeper.tasks
         await held.close()  # It no longer acts on notifications.
         for number in range(120):
-            await writer.written.alter_topic(
-                f"t-{number}", set_to(retention_ms=str(number)), only_check=False
-            )
+            path = EntityConfig.topic_path(f"t-{number}")
+            await writer.written.alter(path, set_to(retention_ms=str(number)), only_check=False)
         assert len(await writer.store.children(ConfigChange.PARENT)) == 100
         assert sleeper.retention_ms("t-1") != 1
         await sleeper.written._follow()
@@ -154,8 +157,10 @@ def test_brokers_have_own_and_common_configs() -> None:
         for broker in brokers:
             await broker.written.start()
         rate = "leader.replication.throttled.rate"
-        await brokers[0].written.alter_broker(1, lambda _: {rate: "10"}, only_check=False)
-        await brokers[0].written.alter_broker(None, lambda _: {"log.retention.ms": "99"}, only_check=False)
+        await brokers[0].written.alter(EntityConfig.broker_path(1), lambda _: {rate: "10"}, only_check=False)
+        await brokers[0].written.alter(
+            EntityConfig.broker_path(None), lambda _: {"log.retention.ms": "99"}, only_check=False
+        )
         await settle()
         assert brokers[1].configs.value(rate) == 10
         assert brokers[0].configs.value(rate) != 10
@@ -175,7 +180,7 @@ def test_invalid_notifications_and_configs_are_skipped(junk: bytes) -> None:
         await broker.written.start()
         await broker.store.create(ConfigChange.PREFIX, junk, sequential=True)
         await broker.store.create(f"{ConfigChange.PARENT}/stranger", b"")
-        await broker.written.alter_topic("u", set_to(retention_ms="3"), only_check=False)
+        await broker.written.alter(EntityConfig.topic_path("u"), set_to(retention_ms="3"), only_check=False)
         await settle()
         assert broker.retention_ms("u") == 3
         assert broker.retention_ms("t") == BrokerConfigs().log_config("t").retention_ms

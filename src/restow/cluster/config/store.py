@@ -13,7 +13,7 @@ from restow.cluster.store import BadVersion, Create, Delete, NodeExists, NoNode,
 from restow.cluster.store.znodes import ConfigChange, EntityConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from restow.cluster.config.configs import BrokerConfigs
     from restow.cluster.store import Operation, Store, StoreNode, WatchEvent
@@ -56,12 +56,7 @@ class ConfigStore:
 
     async def learn(self, topics: Iterable[str]) -> None:
         """Read the configs of new topics, because their creation leaves no notification."""
-        new = [topic for topic in topics if topic not in self._known]
-        for topic, node in zip(
-            new, await self._store.get_each([EntityConfig.topic_path(topic) for topic in new]), strict=True
-        ):
-            self._configs.set_topic(topic, _values(EntityConfig.topic_path(topic), node))
-            self._known.add(topic)
+        await self._read_topics([topic for topic in topics if topic not in self._known])
 
     def forget(self, topic: str) -> None:
         """Forget a deleted topic, whose name may be used again."""
@@ -94,21 +89,22 @@ class ConfigStore:
             log.warning("skipped: %s", error)
             return
         if kind == _TOPICS:
-            await self._read_topics([name])
+            await self._read_topics([name], self._on_change)
         elif kind == _BROKERS:
             await self._read_brokers()
 
     async def _read_all(self) -> None:
         await self._read_brokers()
-        await self._read_topics(await self._store.children(EntityConfig.TOPICS))
+        await self._read_topics(await self._store.children(EntityConfig.TOPICS), self._on_change)
 
-    async def _read_topics(self, topics: Iterable[str]) -> None:
-        names = tuple(topics)
+    async def _read_topics(
+        self, names: Sequence[str], on_change: Callable[[str], None] = lambda _: None
+    ) -> None:
         paths = [EntityConfig.topic_path(name) for name in names]
         for name, path, node in zip(names, paths, await self._store.get_each(paths), strict=True):
             self._configs.set_topic(name, _values(path, node))
             self._known.add(name)
-            self._on_change(name)
+            on_change(name)
 
     async def _read_brokers(self) -> None:
         own, of_all = EntityConfig.broker_path(self._broker_id), EntityConfig.broker_path(None)
@@ -119,32 +115,14 @@ class ConfigStore:
 
     # Writing
 
-    async def alter_topic(
-        self, topic: str, change: Callable[[Mapping[str, str]], Mapping[str, str]], *, only_check: bool
+    async def alter(
+        self, path: str, change: Callable[[Mapping[str, str]], Mapping[str, str]], *, only_check: bool
     ) -> None:
-        """Replace a topic's configs by the result of `change`, which may raise InvalidConfig."""
-        await self._alter(EntityConfig.topic_path(topic), f"{_TOPICS}/{topic}", change, only_check=only_check)
+        """Replace the configs in a znode by the result of `change`, which may raise InvalidConfig.
 
-    async def alter_broker(
-        self,
-        broker_id: int | None,
-        change: Callable[[Mapping[str, str]], Mapping[str, str]],
-        *,
-        only_check: bool,
-    ) -> None:
-        """Replace the configs of one broker, or of all brokers for None."""
-        entity = f"{_BROKERS}/{EntityConfig.ALL_BROKERS if broker_id is None else broker_id}"
-        await self._alter(EntityConfig.broker_path(broker_id), entity, change, only_check=only_check)
-
-    async def _alter(
-        self,
-        path: str,
-        entity: str,
-        change: Callable[[Mapping[str, str]], Mapping[str, str]],
-        *,
-        only_check: bool,
-    ) -> None:
-        """Write the configs with a notification. After a conflict, apply the change to the new content."""
+        They are written with a notification. After a conflict, the change applies to the new content.
+        """
+        entity = path.removeprefix(f"{EntityConfig.PARENT}/")
         while True:
             (node,) = await self._store.get_each([path])
             after = EntityConfig(change(_values(path, node))).encode()

@@ -10,6 +10,7 @@ from restow.cluster.broker.topic_rules import TopicRefused
 from restow.cluster.config.changes import check_broker, check_topic
 from restow.cluster.config.table import BROKER_CONFIGS, TOPIC_CONFIGS, InvalidConfig
 from restow.cluster.handlers.config_resources import ResourceType, resource
+from restow.cluster.store.znodes import EntityConfig
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ async def _alter(asked: Message, decide: Decide, context: RequestContext, *, onl
         def topics(current: Mapping[str, str]) -> Mapping[str, str]:
             return check_topic(decide(TOPIC_CONFIGS, asked, current))
 
-        await written.alter_topic(found.topic, topics, only_check=only_check)
+        await written.alter(EntityConfig.topic_path(found.topic), topics, only_check=only_check)
     else:
 
         def brokers(current: Mapping[str, str]) -> Mapping[str, str]:
@@ -75,4 +76,4 @@ async def _alter(asked: Message, decide: Decide, context: RequestContext, *, onl
                 check_cordoned(BROKER_CONFIGS[CORDONED_LOG_DIRS].parse(after[CORDONED_LOG_DIRS]), log_dirs)
             return after
 
-        await written.alter_broker(found.broker_id, brokers, only_check=only_check)
+        await written.alter(EntityConfig.broker_path(found.broker_id), brokers, only_check=only_check)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 class EntityConfig:
     """`/config/topics/<topic>`, `/config/brokers/<id>`: configs that differ from the default."""
 
+    PARENT: ClassVar = "/config"
     TOPICS: ClassVar = "/config/topics"
     BROKERS: ClassVar = "/config/brokers"
     ALL_BROKERS: ClassVar = "<default>"
