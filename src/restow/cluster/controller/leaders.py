@@ -98,7 +98,7 @@ class Leaders:
         except NoNode:
             return
         try:
-            request = PreferredReplicaElection.decode(node.data)
+            request = PreferredReplicaElection.decode(node.data, path)
         except UnreadableNode as error:
             _log.error("skipped: %s", error)
         else:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from restow.cluster.store.errors import UnreadableNode
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Mapping
 
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
@@ -40,9 +41,20 @@ def _as_kafka_does(match: re.Match[str]) -> str:
     return f"\\u{pair[:4]}\\u{pair[4:]}"
 
 
-def render_partitions(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
-    """Return a list of partitions, each as an object."""
-    return [{"topic": topic, "partition": partition} for topic, partition in partitions]
+@dataclass(frozen=True, slots=True)
+class PartitionList:
+    """Base of znodes that hold nothing but a list of partitions."""
+
+    partitions: tuple[TopicPartition, ...]
+
+    def encode(self) -> bytes:
+        entries = [{"topic": topic, "partition": partition} for topic, partition in self.partitions]
+        return render({"version": 1, "partitions": entries})
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> Self:
+        found = Document.parse(path, data, versions=(1,))
+        return cls(tuple(entry.partition() for entry in found.documents("partitions")))
 
 
 class Document:
@@ -116,10 +128,6 @@ class Document:
     def document(self, key: str) -> Document:
         """Return a nested object; empty if it is missing."""
         return Document(self._path, self._fields.get(key, {}))
-
-    def partitions(self, key: str) -> tuple[TopicPartition, ...]:
-        """Return a list of partitions, each from an object."""
-        return tuple(entry.partition() for entry in self.documents(key))
 
     def partition(self) -> TopicPartition:
         """Return the partition that this object names."""

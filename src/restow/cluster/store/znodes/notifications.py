@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from restow.cluster.store.errors import UnreadableNode
-from restow.cluster.store.znodes.documents import Document, render, render_partitions
-
-if TYPE_CHECKING:
-    from restow.model import TopicPartition
+from restow.cluster.store.znodes.documents import Document, PartitionList, render
 
 
-@dataclass(frozen=True, slots=True)
-class IsrChangeNotification:
+class IsrChangeNotification(PartitionList):
     """`/isr_change_notification/isr_change_*`: a leader changed the ISR of these partitions."""
 
     PARENT: ClassVar = "/isr_change_notification"
     PREFIX: ClassVar = "/isr_change_notification/isr_change_"
-
-    partitions: tuple[TopicPartition, ...]
-
-    def encode(self) -> bytes:
-        return render({"version": 1, "partitions": render_partitions(self.partitions)})
-
-    @classmethod
-    def decode(cls, data: bytes, path: str) -> IsrChangeNotification:
-        found = Document.parse(path, data, versions=(1,))
-        return cls(found.partitions("partitions"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from restow.cluster.store.znodes.documents import Document, render, render_partitions
+from restow.cluster.store.znodes.documents import Document, PartitionList, render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,21 +35,10 @@ class ReassignPartitions:
         return cls({entry.partition(): entry.integers("replicas") for entry in found.documents("partitions")})
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredReplicaElection:
+class PreferredReplicaElection(PartitionList):
     """`/admin/preferred_replica_election`: partitions to be led by their preferred replica."""
 
     PATH: ClassVar = "/admin/preferred_replica_election"
-
-    partitions: tuple[TopicPartition, ...]
-
-    def encode(self) -> bytes:
-        return render({"version": 1, "partitions": render_partitions(self.partitions)})
-
-    @classmethod
-    def decode(cls, data: bytes, path: str = PATH) -> PreferredReplicaElection:
-        found = Document.parse(path, data, versions=(1,))
-        return cls(found.partitions("partitions"))
 
 
 class DeleteTopic:
