@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.broker.metadata import INTERNAL_TOPICS
-from restow.cluster.handlers.leaders import current_leader, endpoints_of
+from restow.cluster.handlers.leaders import endpoints_of, with_leader
 from restow.cluster.handlers.registry import Answer, HangUp, Message, Request, RequestContext, handles
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
@@ -27,7 +27,6 @@ _FIRST_WITH_BATCHES = 3
 _FIRST_WITH_LEADERS = 10
 _ACKS = (-1, 0, 1)
 _ADMIN_CLIENT = "__admin_client"
-_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @handles(0, VERSIONS)
@@ -78,17 +77,14 @@ def _encode(
     version: int, body: Message, results: Mapping[TopicPartition, Produced], context: RequestContext
 ) -> tuple[bytes, ...]:
     topics = []
-    leaders = set()
+    leaders: set[int] = set()
     for topic in body.topic_data:
         produced = []
         for each in topic.partition_data:
             partition = TopicPartition(topic.name, each.index)
             result = results[partition]
-            if version >= _FIRST_WITH_LEADERS and result.error_code in _ELSEWHERE:
-                leader = current_leader(context, partition)
-                if leader is not None:
-                    leaders.add(leader.leader_id)
-                    result = result._replace(current_leader=leader)
+            if result.error_code and version >= _FIRST_WITH_LEADERS:
+                result = with_leader(result, partition, context, leaders)
             produced.append(result)
         topics.append((topic.name, produced))
     return encode_produce_response(version, topics, endpoints=endpoints_of(context, leaders))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from restow.cluster.handlers.leaders import current_leader, endpoints_of
+from restow.cluster.handlers.leaders import endpoints_of, with_leader
 from restow.cluster.handlers.registry import Answer, Message, Request, RequestContext, handles
 from restow.cluster.replication import FetchPartition, FetchSpec
 from restow.cluster.replication.values import CONSUMER, FINAL_EPOCH
@@ -29,7 +29,6 @@ _FIRST_BY_ID = 13
 _FIRST_WITH_REPLICA_STATE = 15
 _FIRST_WITH_LEADERS = 16
 _MOST_BYTES = 55 * 1024 * 1024
-_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @handles(1, VERSIONS)
@@ -114,11 +113,8 @@ def _by_topic(
     leaders: set[int] = set()
     for partition, it in found.items():
         told = it
-        if version >= _FIRST_WITH_LEADERS and it.error_code in _ELSEWHERE:
-            leader = current_leader(context, partition)
-            if leader is not None:
-                leaders.add(leader.leader_id)
-                told = it._replace(current_leader=leader)
+        if it.error_code and version >= _FIRST_WITH_LEADERS:
+            told = with_leader(it, partition, context, leaders)
         topics.setdefault(partition.topic, []).append(told)
     if version < _FIRST_BY_ID:
         return list(topics.items()), leaders

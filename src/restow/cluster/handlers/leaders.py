@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from restow.wire.primitives import Endpoint, LeaderAndEpoch
+from restow.wire.error_codes import ErrorCode
+from restow.wire.fetch import Fetched
+from restow.wire.primitives import LeaderAndEpoch
+from restow.wire.produce import Produced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from restow.cluster.broker.services import RequestContext
     from restow.model import TopicPartition
+    from restow.wire.primitives import Endpoint
 
 
-def current_leader(context: RequestContext, partition: TopicPartition) -> LeaderAndEpoch | None:
-    """Return the partition's leader as known here; None without one, or if it is this broker."""
+_Result = TypeVar("_Result", Produced, Fetched)
+_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def with_leader(
+    result: _Result, partition: TopicPartition, context: RequestContext, leaders: set[int]
+) -> _Result:
+    """Add the partition's leader to a result if it is another broker, and that broker to `leaders`."""
     known = context.broker.metadata.partition(partition)
-    if known is None or known.leader_id < 0 or known.leader_id == context.broker.broker_id:
-        return None
-    return LeaderAndEpoch(known.leader_id, known.leader_epoch)
+    if result.error_code not in _ELSEWHERE or known is None or known.leader_id < 0:
+        return result
+    if known.leader_id == context.broker.broker_id:
+        return result
+    leaders.add(known.leader_id)
+    return result._replace(current_leader=LeaderAndEpoch(known.leader_id, known.leader_epoch))
 
 
 def endpoints_of(context: RequestContext, brokers: Iterable[int]) -> list[Endpoint]:
