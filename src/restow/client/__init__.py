@@ -1,6 +1,6 @@
 """The client for any cluster, over Kafka's protocol alone; embedded ones are no exception."""
 
-from restow.client.admin import Admin
+from restow.client.admin import Admin, versions_of
 from restow.client.bootstrap import ConnectionSettings
 from restow.client.errors import DENIALS, BrokerError, ClientError, Unreachable
 from restow.client.group_lock import SESSION_S, GroupLock, GroupLockHolder
@@ -19,7 +19,6 @@ from restow.client.values import (
     ReplicaOnDisk,
     TopicPartitionReplica,
 )
-from restow.client.versions import versions_of
 from restow.client.zookeeper import ZooKeeperAdmin, zookeeper_connected
 
 __all__ = [

@@ -1,13 +1,15 @@
-"""The protocol of a cluster's client."""
+"""The protocol of a cluster's client, and a question that it answers for several brokers at once."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Protocol
+
+from restow.client.errors import BrokerError, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from restow.client.errors import BrokerError
     from restow.client.values import (
         BrokerLogDirs,
         ClusterView,
@@ -94,3 +96,19 @@ class Admin(Protocol):
 
     async def close(self) -> None:
         """Close the connections."""
+
+
+async def versions_of(
+    admin: Admin, brokers: Iterable[BrokerId]
+) -> dict[BrokerId, Mapping[int, tuple[int, int]]]:
+    """Return the versions of the brokers that answer; the others delay nothing."""
+    asked = tuple(brokers)
+    answers = await asyncio.gather(*(_versions(admin, broker) for broker in asked))
+    return {broker: told for broker, told in zip(asked, answers, strict=True) if told is not None}
+
+
+async def _versions(admin: Admin, broker: BrokerId) -> Mapping[int, tuple[int, int]] | None:
+    try:
+        return await admin.api_versions(broker)
+    except (BrokerError, Unreachable):
+        return None

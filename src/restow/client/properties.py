@@ -164,25 +164,21 @@ def _tls(given: Given) -> ssl.SSLContext:
     versions = tuple(each.strip() for each in given.text("ssl.enabled.protocols").split(",") if each.strip())
     if not versions and given.text("ssl.protocol", "TLS") not in {"TLS", "TLSv1.3"}:
         versions = (given.text("ssl.protocol"),)
-    trust = TlsStore(
-        kind="truststore",
-        type=given.text("ssl.truststore.type", "JKS").upper(),
-        location=given.text("ssl.truststore.location") or None,
-        password=given.secret("ssl.truststore.password"),
-        certificates=given.text("ssl.truststore.certificates") or None,
-    )
-    own = TlsStore(
-        kind="keystore",
-        type=given.text("ssl.keystore.type", "JKS").upper(),
-        location=given.text("ssl.keystore.location") or None,
-        password=given.secret("ssl.keystore.password"),
-        certificates=given.text("ssl.keystore.certificate.chain") or None,
-        key=given.secret("ssl.keystore.key"),
-    )
     return tls_context(
-        trust,
-        own,
+        _tls_store(given, "truststore", "certificates"),
+        _tls_store(given, "keystore", "certificate.chain"),
         key_password=given.secret("ssl.key.password"),
         check_host=bool(algorithm),
         versions=versions,
+    )
+
+
+def _tls_store(given: Given, kind: str, certificates: str) -> TlsStore:
+    return TlsStore(
+        kind=kind,
+        type=given.text(f"ssl.{kind}.type", "JKS").upper(),
+        location=given.text(f"ssl.{kind}.location") or None,
+        password=given.secret(f"ssl.{kind}.password"),
+        certificates=given.text(f"ssl.{kind}.{certificates}") or None,
+        key=given.secret(f"ssl.{kind}.key"),
     )

@@ -30,7 +30,6 @@ from restow.runtime.ports import HeldPort
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from restow.cluster.broker.metadata import MetadataCache
     from restow.cluster.store.session import EmbeddedSession
@@ -133,9 +132,7 @@ class EmbeddedCluster:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def add_broker(self) -> int:

@@ -15,7 +15,6 @@ from restow.runtime.loop import LoopThread
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-    from types import TracebackType
 
 T = TypeVar("T")
 
@@ -71,9 +70,7 @@ class ThreadedCluster:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
