@@ -14,7 +14,7 @@ from restow.cluster.store.znodes import EntityConfig
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
     from restow.cluster.broker.services import RequestContext
@@ -27,30 +27,28 @@ if TYPE_CHECKING:
     """Computes the new configs from the effective configs, the request and the current ones."""
 
 
-async def alter_all(
-    resources: Sequence[Message], decide: Decide, result: Message, context: RequestContext, only_check: bool
-) -> list[Message]:
-    """Return a `result` for each resource."""
-    times = Counter((each.resource_type, each.resource_name) for each in resources)
+async def alter_all(body: Message, decide: Decide, response: Message, context: RequestContext) -> Message:
+    """Alter each resource of a request, and return the response, which has a result for each."""
+    times = Counter((each.resource_type, each.resource_name) for each in body.resources)
     answers = []
-    for asked in resources:
+    for asked in body.resources:
         code, message = ErrorCode.NONE, None
         try:
             _check_named_once(times[asked.resource_type, asked.resource_name])
-            await _alter(asked, decide, context, only_check=only_check)
+            await _alter(asked, decide, context, only_check=body.validate_only)
         except TopicRefused as refused:
             code, message = refused.code, str(refused)
         except InvalidConfig as error:
             code, message = error.code, f"{error}."
         answers.append(
-            result(
+            response.AlterConfigsResourceResponse(
                 error_code=code,
                 error_message=message,
                 resource_type=asked.resource_type,
                 resource_name=asked.resource_name,
             )
         )
-    return answers
+    return response(responses=answers)
 
 
 def _check_named_once(times: int) -> None:

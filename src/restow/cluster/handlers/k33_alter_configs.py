@@ -22,15 +22,7 @@ if TYPE_CHECKING:
 
 @handles(33, range(3))
 async def handle(request: Request, context: RequestContext) -> Message:
-    body = request.body
-    responses = await alter_all(
-        body.resources,
-        _replaced,
-        AlterConfigsResponse.AlterConfigsResourceResponse,
-        context,
-        body.validate_only,
-    )
-    return AlterConfigsResponse(responses=responses)
+    return await alter_all(request.body, _replaced, AlterConfigsResponse, context)
 
 
 def _replaced(_: Mapping[str, Definition], asked: Message, __: Mapping[str, str]) -> Mapping[str, str | None]:

@@ -22,15 +22,7 @@ if TYPE_CHECKING:
 
 @handles(44, range(2))
 async def handle(request: Request, context: RequestContext) -> Message:
-    body = request.body
-    responses = await alter_all(
-        body.resources,
-        _changed,
-        IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
-        context,
-        body.validate_only,
-    )
-    return IncrementalAlterConfigsResponse(responses=responses)
+    return await alter_all(request.body, _changed, IncrementalAlterConfigsResponse, context)
 
 
 def _changed(
