@@ -10,14 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from restow.cluster.controller.config import ControllerConfig
 from restow.cluster.controller.context import ControllerContext, RegisteredBroker, Replica
 from restow.cluster.controller.guarded import GuardedStore
 from restow.cluster.controller.outbox import Outbox
 from restow.cluster.controller.state_nodes import StateNodes
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import go_on
-from restow.cluster.controller.tools import Tools
+from restow.cluster.controller.tools import ControllerConfig, Tools
 from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import (

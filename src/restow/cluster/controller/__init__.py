@@ -17,13 +17,13 @@ topics.py                     create_topic, expand_topic, delete_topic for the r
 steps.py                      the points at which tests may stop a controller
 """
 
-from restow.cluster.controller.config import ControllerConfig
 from restow.cluster.controller.controller import Controller
 from restow.cluster.controller.elections import Election
 from restow.cluster.controller.errors import ControllerError, NotController
 from restow.cluster.controller.outbox import BrokerChannel
 from restow.cluster.controller.reassignment.rules import ReassignmentTarget, Refusal
 from restow.cluster.controller.steps import ControllerStep
+from restow.cluster.controller.tools import ControllerConfig
 from restow.cluster.controller.topics import create_partitions, create_topic, delete_topic, random_topic_id
 
 __all__ = [

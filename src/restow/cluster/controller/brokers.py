@@ -9,6 +9,7 @@ from restow.cluster.controller.context import RegisteredBroker, Replica
 from restow.cluster.controller.notifications import read_notifications, remove_notifications
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
+from restow.cluster.controller.tools import TermPart, Tools
 from restow.cluster.store import UnreadableNode
 from restow.cluster.store.znodes import BrokerRegistration, LogDirEvent
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from restow.cluster.controller.deletion import Deletion
     from restow.cluster.controller.reassignment.reassignment import Reassignment
-    from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -57,14 +57,11 @@ async def read_brokers(tools: Tools) -> dict[int, RegisteredBroker]:
     return found
 
 
-class Brokers:
+class Brokers(TermPart):
     """Handles every change of the live brokers."""
 
     def __init__(self, tools: Tools, deletion: Deletion, reassignment: Reassignment) -> None:
-        self._tools = tools
-        self._context = tools.context
-        self._partitions = tools.partitions
-        self._replicas = tools.replicas
+        super().__init__(tools)
         self._deletion = deletion
         self._reassignment = reassignment
 

@@ -11,12 +11,12 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from restow.cluster.controller.config import ControllerConfig
 from restow.cluster.controller.context import ControllerContext
 from restow.cluster.controller.errors import ControllerError, Deposed, NotController
 from restow.cluster.controller.events import EventQueue
 from restow.cluster.controller.steps import ControllerStep, go_on
 from restow.cluster.controller.term import Term
+from restow.cluster.controller.tools import ControllerConfig
 from restow.cluster.store import (
     BadVersion,
     CheckVersion,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
+from restow.cluster.controller.tools import TermPart, Tools
 from restow.cluster.store import BadVersion, Set, StoreError, UnreadableNode
 from restow.cluster.store.znodes import TopicZNode
 
@@ -22,20 +23,16 @@ if TYPE_CHECKING:
     from restow.cluster.controller.deletion import Deletion
     from restow.cluster.controller.listeners import Listeners
     from restow.cluster.controller.reassignment.reassignment import Reassignment
-    from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
 _log = logging.getLogger(__name__)
 
 
-class Topics:
+class Topics(TermPart):
     """Keeps the context's topics equal to the store's."""
 
     def __init__(self, tools: Tools, deletion: Deletion, reassignment: Reassignment) -> None:
-        self._tools = tools
-        self._context = tools.context
-        self._partitions = tools.partitions
-        self._replicas = tools.replicas
+        super().__init__(tools)
         self._deletion = deletion
         self._reassignment = reassignment
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
+from restow.cluster.controller.tools import TermPart
 from restow.cluster.store import Delete, NoNode, StoreError
 from restow.cluster.store.znodes import DeleteTopic, EntityConfig, TopicZNode
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from restow.cluster.controller.context import Replica
-    from restow.cluster.controller.tools import Tools
 
 _R = ReplicaState
 _log = logging.getLogger(__name__)
@@ -52,14 +52,8 @@ def next_for(states: Collection[ReplicaState], *, blocked: bool) -> Next:
     return Next.BEGIN
 
 
-class Deletion:
+class Deletion(TermPart):
     """Carries every deletion on as far as it can."""
-
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._context = tools.context
-        self._partitions = tools.partitions
-        self._replicas = tools.replicas
 
     async def start(self) -> None:
         """Read a new controller's delete requests before states are computed; `resume` continues them."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from restow.cluster.controller.elections import Election
 from restow.cluster.controller.states import PartitionState
 from restow.cluster.controller.steps import ControllerStep
+from restow.cluster.controller.tools import TermPart
 from restow.cluster.store import Delete, NoNode, UnreadableNode
 from restow.cluster.store.znodes import PreferredReplicaElection
 from restow.wire.error_codes import ErrorCode
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from restow.cluster.controller.context import ControllerContext
-    from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
 _UNAVAILABLE = {
@@ -66,13 +66,8 @@ def imbalanced(context: ControllerContext, percentage: int) -> list[TopicPartiti
     ]
 
 
-class Leaders:
+class Leaders(TermPart):
     """Holds requested and periodic elections."""
-
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._context = tools.context
-        self._partitions = tools.partitions
 
     async def elect(
         self, election: Election, partitions: Iterable[TopicPartition] | None

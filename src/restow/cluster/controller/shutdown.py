@@ -14,23 +14,17 @@ from restow.cluster.controller.elections import Election
 from restow.cluster.controller.errors import ControllerError
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
+from restow.cluster.controller.tools import TermPart
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
 _log = logging.getLogger(__name__)
 
 
-class ControlledShutdown:
+class ControlledShutdown(TermPart):
     """Moves leadership off a broker that is shutting down."""
-
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._context = tools.context
-        self._partitions = tools.partitions
-        self._replicas = tools.replicas
 
     async def leave(self, broker_id: int, epoch: int) -> tuple[TopicPartition, ...]:
         """Return the partitions that the broker still leads despite other replicas. It may ask again."""

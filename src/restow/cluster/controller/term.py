@@ -23,7 +23,7 @@ from restow.cluster.controller.reassignment.reassignment import Reassignment
 from restow.cluster.controller.shutdown import ControlledShutdown
 from restow.cluster.controller.state_nodes import StateNodes
 from restow.cluster.controller.steps import ControllerStep
-from restow.cluster.controller.tools import Tools
+from restow.cluster.controller.tools import ControllerConfig, Tools
 from restow.cluster.store.znodes import IsrChangeNotification, LogDirEvent
 from restow.model import TopicPartition
 from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
@@ -32,7 +32,6 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from restow.cluster.controller.config import ControllerConfig
     from restow.cluster.controller.events import Work
     from restow.cluster.controller.outbox import BrokerChannel, Message
     from restow.cluster.controller.steps import Hook

@@ -1,4 +1,7 @@
-"""Objects that the parts of one term share. Made at the election, dropped at the term's end."""
+"""Objects that the parts of one term share, and the controller's settings.
+
+A set of objects is made at the election and dropped at the term's end.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,28 @@ from restow.cluster.controller.replica_states import ReplicaStates
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from restow.cluster.controller.config import ControllerConfig
     from restow.cluster.controller.context import ControllerContext
     from restow.cluster.controller.guarded import GuardedStore
     from restow.cluster.controller.outbox import Outbox
     from restow.cluster.controller.state_nodes import StateNodes
     from restow.cluster.controller.steps import Hook
     from restow.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerConfig:
+    """Defaults are Kafka's, except that automatic leader rebalancing is off."""
+
+    unclean_leader_election: bool = False
+    """`unclean.leader.election.enable` for topics that do not override it."""
+    delete_topic: bool = True
+    """`delete.topic.enable`: without it, the controller drops delete requests."""
+    auto_leader_rebalance: bool = False
+    rebalance_interval_s: float = 300.0
+    rebalance_percentage: int = 10
+    """Percentage of a broker's preferred partitions that other brokers may lead before an election."""
+    retry_backoff_s: float = 0.1
+    """Pause between two attempts to reach a broker, or to be elected after a failure."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,3 +66,13 @@ class Tools:
         batch = self.batch()
         batch.update_metadata(partitions)
         batch.send()
+
+
+class TermPart:
+    """A part of a term, with short names for what it uses most."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._context = tools.context
+        self._partitions = tools.partitions
+        self._replicas = tools.replicas

@@ -33,6 +33,7 @@ from restow.cluster.controller.reassignment.nodes import take_out, write_assignm
 from restow.cluster.controller.reassignment.rules import is_complete
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
+from restow.cluster.controller.tools import TermPart, Tools
 from restow.model import ReplicaAssignment
 
 if TYPE_CHECKING:
@@ -42,21 +43,17 @@ if TYPE_CHECKING:
     from restow.cluster.controller.deletion import Deletion
     from restow.cluster.controller.reassignment.nodes import Assignments
     from restow.cluster.controller.reassignment.watch import IsrWatch
-    from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
 _R = ReplicaState
 _log = logging.getLogger(__name__)
 
 
-class Steps:
+class Steps(TermPart):
     """Carries reassignments from step to step."""
 
     def __init__(self, tools: Tools, deletion: Deletion, watch: IsrWatch) -> None:
-        self._tools = tools
-        self._context = tools.context
-        self._partitions = tools.partitions
-        self._replicas = tools.replicas
+        super().__init__(tools)
         self._deletion = deletion
         self._watch = watch
 
