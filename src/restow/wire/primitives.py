@@ -19,7 +19,6 @@ INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
 NO_TAGS = b"\x00"
 _NULL_INT16 = INT16.pack(-1)
-_NULL_INT32 = INT32.pack(-1)
 
 
 class Endpoint(NamedTuple):
@@ -64,11 +63,6 @@ def string(text: str | None, *, flexible: bool) -> bytes:
 def count(number: int, *, flexible: bool) -> bytes:
     """Encode the number of elements of an array."""
     return varint(number + 1) if flexible else INT32.pack(number)
-
-
-def null_array(*, flexible: bool) -> bytes:
-    """Encode a null array."""
-    return b"\x00" if flexible else _NULL_INT32
 
 
 def int32s(numbers: Sequence[int], *, flexible: bool) -> bytes:

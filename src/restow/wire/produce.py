@@ -37,13 +37,6 @@ _UP_TO_4 = struct.Struct(">ihqq")
 _FROM_5 = struct.Struct(">ihqqq")
 
 
-class RecordError(NamedTuple):
-    """A record because of which its batch was refused."""
-
-    batch_index: int
-    message: str | None = None
-
-
 class Produced(NamedTuple):
     """The result for one partition."""
 
@@ -52,7 +45,6 @@ class Produced(NamedTuple):
     base_offset: int = -1
     log_append_time_ms: int = -1
     log_start_offset: int = -1
-    record_errors: tuple[RecordError, ...] = ()
     error_message: str | None = None
     current_leader: LeaderAndEpoch | None = None
 
@@ -88,12 +80,9 @@ def _partition(version: int, it: Produced) -> bytes:
         return _UP_TO_4.pack(*it[:4]) if version >= 2 else _UP_TO_1.pack(*it[:3])
     flexible = version >= _FIRST_FLEXIBLE
     start = _FROM_5.pack(*it[:5])
-    if flexible and not it.record_errors and it.error_message is None and it.current_leader is None:
+    if flexible and it.error_message is None and it.current_leader is None:
         return start + b"\x01\x00\x00"
-    tail = count(len(it.record_errors), flexible=flexible)
-    for batch_index, message in it.record_errors:
-        tail += INT32.pack(batch_index) + string(message, flexible=flexible) + (NO_TAGS if flexible else b"")
-    tail += string(it.error_message, flexible=flexible)
+    tail = count(0, flexible=flexible) + string(it.error_message, flexible=flexible)
     if flexible:
         tell = it.current_leader if version >= _FIRST_WITH_LEADERS else None
         tail += NO_TAGS if tell is None else tags({0: leader_tag(tell)})

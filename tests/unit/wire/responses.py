@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from restow.wire.fetch import Aborted, DivergingEpoch, Fetched
+from restow.wire.fetch import DivergingEpoch, Fetched
 from restow.wire.messages import FetchResponse, MetadataResponse, ProduceResponse
 from restow.wire.metadata import NOT_ASKED_FOR, PartitionMetadata, TopicMetadata
 from restow.wire.primitives import Endpoint, LeaderAndEpoch
-from restow.wire.produce import Produced, RecordError
+from restow.wire.produce import Produced
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -25,7 +25,6 @@ LEADER = st.none() | st.builds(LeaderAndEpoch, ID, ID)
 ENDPOINT = st.builds(Endpoint, INT32, TEXT, INT32, st.none() | TEXT)
 ENDPOINTS = st.lists(ENDPOINT, max_size=2, unique_by=lambda endpoint: endpoint.node_id).map(tuple)
 RECORDS = st.none() | st.binary(max_size=40) | st.just(b"R" * 3000)
-RECORD_ERROR = st.builds(RecordError, INT32, st.none() | TEXT)
 PRODUCED = st.builds(
     Produced,
     INT32,
@@ -33,7 +32,6 @@ PRODUCED = st.builds(
     INT64,
     INT64,
     INT64,
-    st.just(()) | st.lists(RECORD_ERROR, max_size=2).map(tuple),
     st.none() | TEXT,
     LEADER,
 )
@@ -45,8 +43,6 @@ FETCHED = st.builds(
     INT64,
     INT64,
     RECORDS,
-    st.none() | st.lists(st.builds(Aborted, INT64, INT64), max_size=2).map(tuple),
-    INT32,
     st.none() | st.builds(DivergingEpoch, ID, ID),
     LEADER,
 )
@@ -108,12 +104,7 @@ def library_produce(version: int, topics: Any, throttle_time_ms: int, endpoints:
                     base_offset=it.base_offset,
                     log_append_time_ms=it.log_append_time_ms,
                     log_start_offset=it.log_start_offset,
-                    record_errors=[
-                        partition_class.BatchIndexAndErrorMessage(
-                            batch_index=index, batch_index_error_message=text
-                        )
-                        for index, text in it.record_errors
-                    ],
+                    record_errors=[],
                     error_message=it.error_message,
                     current_leader=_leader(partition_class, it),
                 )
@@ -171,10 +162,8 @@ def _fetched(kind: Any, it: Fetched) -> Any:
         log_start_offset=it.log_start_offset,
         diverging_epoch=None if diverging is None else kind.EpochEndOffset(**diverging._asdict()),
         current_leader=_leader(kind, it),
-        aborted_transactions=None
-        if it.aborted is None
-        else [kind.AbortedTransaction(**aborted._asdict()) for aborted in it.aborted],
-        preferred_read_replica=it.preferred_read_replica,
+        aborted_transactions=None,
+        preferred_read_replica=-1,
         records=it.records,
     )
 
