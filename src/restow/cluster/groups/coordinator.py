@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from restow.cluster.groups.describe import describe
 from restow.cluster.groups.offsets import CONSUMER_PROTOCOL_TYPE, expired, topics_read_by
 from restow.cluster.groups.requests import (
     NO_MEMBER,
     DeleteOffsetsReply,
+    DescribedMember,
     FetchedOffsets,
     GroupDescription,
     GroupListing,
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from restow.cluster.groups.config import GroupConfig
+    from restow.cluster.groups.group import ClassicGroup
     from restow.cluster.groups.journal import OffsetsJournal
     from restow.cluster.groups.requests import CommitRequest, JoinRequest, LeavingMember, SyncRequest
+    from restow.cluster.groups.roster import ClassicGroupMember
     from restow.cluster.groups.running import RunningGroup
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock, Timer
@@ -228,7 +230,7 @@ class GroupCoordinator:
             return GroupDescription(error=running, group_id=group_id)
         if running is None:
             return GroupDescription(group_id=group_id, state=GroupState.DEAD)
-        return describe(running.group)
+        return _describe(running.group)
 
     async def list(self) -> ListReply:
         loading = any(shard.is_loading for shard in self._shards.values())
@@ -309,3 +311,27 @@ class GroupCoordinator:
         if any(len(name.encode()) > _LONGEST_NAME_BYTES for name in names):
             return ErrorCode.INVALID_REQUEST
         return None
+
+
+def _describe(group: ClassicGroup) -> GroupDescription:
+    """Describe a group. Assignments are included only while it is stable."""
+    stable = group.state is GroupState.STABLE
+    protocol_name = (group.protocol_name or "") if stable else ""
+    return GroupDescription(
+        group_id=group.id,
+        state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol_name=protocol_name,
+        members=tuple(_described(member, protocol_name if stable else None) for member in group.roster),
+    )
+
+
+def _described(member: ClassicGroupMember, protocol_name: str | None) -> DescribedMember:
+    return DescribedMember(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        metadata=b"" if protocol_name is None else member.metadata(protocol_name),
+        assignment=b"" if protocol_name is None else member.assignment,
+    )
