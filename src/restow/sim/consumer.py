@@ -278,7 +278,7 @@ class SimConsumer:
     # Reading
 
     async def _read(self) -> None:
-        if not all(each in self._leaders for each in self._positions):
+        if any(self._leaders.get(each, -1) < 0 for each in self._positions):
             await self._find_leaders()
         by_leader: defaultdict[int, list[int]] = defaultdict(list)
         for partition in sorted(self._positions):

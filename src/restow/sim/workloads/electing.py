@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _PREFERRED = 0
 _PAUSE_MS = 15_000
 _LOOK_EVERY_S = 1.0
+_ELECTED_WITHIN_S = 30.0
 
 
 class Electing(Workload):
@@ -44,6 +45,11 @@ class Electing(Workload):
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def finish(self) -> AsyncIterator[str]:
+        """Elect once more, because another workload may have moved partitions since."""
+        until_s = self.context.now_s() + _ELECTED_WITHIN_S
+        while any(self._differences()) and self.context.now_s() < until_s:
+            await self._elect()
+            await asyncio.sleep(_LOOK_EVERY_S)
         for what in self._differences():
             yield what
         self._controller.close()

@@ -1,4 +1,7 @@
-"""Random plans for a simulated cluster, made by the real planner."""
+"""Random plans for a simulated cluster, made by the real planner.
+
+They leave the topic alone that another workload moves: it expects the replicas that it has requested.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ from restow.model import ANY_DIR
 from restow.plan import plan
 from restow.plan.pin import Target, plan_from_targets
 from restow.plan.request.request import RequestedLimits
+from restow.sim.workloads.reassigning import TOPIC as MOVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from restow.model import Plan, Snapshot
+    from restow.model import Partition, Plan, Snapshot, TopicPartition
     from restow.runtime.chance import Chance
 
 T = TypeVar("T")
@@ -45,6 +49,11 @@ def _limits(chance: Chance) -> RequestedLimits:
     )
 
 
+def _some_partitions(snapshot: Snapshot, chance: Chance) -> tuple[tuple[TopicPartition, Partition], ...]:
+    found = [each for each in snapshot.all_partitions() if each[0].topic != MOVED]
+    return sample(chance, found, 1 + chance.randrange(_MOST_TARGETS))
+
+
 def _broker(snapshot: Snapshot, chance: Chance) -> int:
     return pick(chance, [broker.id for broker in snapshot.brokers])
 
@@ -56,6 +65,7 @@ def _made(snapshot: Snapshot, chance: Chance, **request: object) -> Plan:
         extra_copies=limits.extra_copies,
         moves_in=limits.moves_in,
         moves_out=limits.moves_out,
+        exclude_topics=MOVED,
         seconds=math.inf,
         seed=chance.randrange(1000),
         **request,  # type: ignore[arg-type]
@@ -75,16 +85,14 @@ def _balance(snapshot: Snapshot, chance: Chance) -> Plan:
 
 
 def _change_replication_factor(snapshot: Snapshot, chance: Chance) -> Plan:
-    topic = pick(chance, [topic.name for topic in snapshot.topics])
+    topic = pick(chance, [topic.name for topic in snapshot.topics if topic.name != MOVED])
     return _made(snapshot, chance, replication_factor={topic: 2 + chance.randrange(3)})
 
 
 def _random_targets(snapshot: Snapshot, chance: Chance) -> Plan:
     alive = [broker.id for broker in snapshot.brokers]
     targets = []
-    for name, partition in sample(
-        chance, tuple(snapshot.all_partitions()), 1 + chance.randrange(_MOST_TARGETS)
-    ):
+    for name, partition in _some_partitions(snapshot, chance):
         count = len(partition.replicas)
         targets.append(Target(partition=name, replicas=sample(chance, alive, count)))
     return plan_from_targets(snapshot, targets, created_ms=snapshot.taken_ms, limits=_limits(chance))
@@ -94,9 +102,7 @@ def _log_dirs(snapshot: Snapshot, chance: Chance) -> Plan:
     """Send some replicas to other log dirs of their brokers."""
     dirs = {broker.id: [each.path for each in broker.log_dirs] for broker in snapshot.brokers}
     targets = []
-    for name, partition in sample(
-        chance, tuple(snapshot.all_partitions()), 1 + chance.randrange(_MOST_TARGETS)
-    ):
+    for name, partition in _some_partitions(snapshot, chance):
         paths = tuple(pick(chance, [*dirs.get(broker, ()), ANY_DIR]) for broker in partition.replicas)
         targets.append(Target(partition=name, replicas=partition.replicas, log_dirs=paths))
     return plan_from_targets(snapshot, targets, created_ms=snapshot.taken_ms, limits=_limits(chance))

@@ -18,7 +18,7 @@ from restow.execute.journal.ledger import NotARun
 from restow.execute.progress.status import RunEvent, RunListener
 from restow.execute.repair import doctor
 from restow.execute.run import start
-from restow.execute.run.control import Control, ControlRequest
+from restow.execute.run.control import BadControl, Control, ControlRequest
 from restow.execute.run.options import run_options
 from restow.execute.throttle.throttles import FOLLOWER_REPLICAS, RATES
 from restow.model.permissions import RUN_GROUP
@@ -144,6 +144,7 @@ class Planning(Workload):
     async def _mark_left(self) -> GroupLockHolder | None:
         """Return the member that still marks a run, once the session of a killed one is over."""
         until_s = self.context.now_s() + _MARK_GONE_S
+        self._process = SimProcess(_HOST, self.context.cluster.network, self._disk)
         async with self._connected() as admin:
             lock = admin.group_lock(RUN_GROUP, "check", b"")
             while (holder := await lock.holder()) is not None and self.context.now_s() < until_s:
@@ -254,7 +255,12 @@ class Planning(Workload):
         run = self._open_run()
         if run is not None:
             self.context.note(f"the run is asked: {request}")
-            Control(self._disk, run.folder).request(request)
+            control = Control(self._disk, run.folder)
+            try:
+                control.request(request)
+            except BadControl as error:  # a power loss has torn the file, and the message says to remove it
+                self.context.note(f"the run cannot be asked: {error}")
+                control.clear()
 
     # Ends
 
