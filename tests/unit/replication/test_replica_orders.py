@@ -170,6 +170,26 @@ def test_failed_disk_takes_only_its_replicas_offline(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_replica_in_a_failed_log_dir_does_not_begin_anew_in_another(tmp_path: Path) -> None:
+    """A resumed reassignment calls its replicas new, even one that is in the ISR or leads."""
+
+    async def scenario() -> None:
+        disk = FullDisk()
+        cluster = Cluster(tmp_path, 2, disk=disk, log_dirs=2)
+        cluster.elect(1, is_new=True)
+        await settle()
+        assert (await cluster.produce(1, "a")).error_code == 0
+        disk.is_full = True
+        assert (await cluster.produce(1, "b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        await settle()
+        disk.is_full = False
+        assert cluster.elect(1, is_new=True)[1] == ErrorCode.KAFKA_STORAGE_ERROR
+        assert cluster.at(1).role is Role.OFFLINE
+        await cluster.close()
+
+    run(scenario())
+
+
 def test_assigned_partition_without_log_is_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)

@@ -172,6 +172,9 @@ class ReplicaManager:
     def _apply(self, each: Assigned) -> HostedPartition | None:
         """Return the partition if its role or epoch has changed. Repeating a request changes nothing."""
         order = each.order
+        if each.topic_partition in self._offline:
+            # Even a new replica must not begin anew elsewhere: it may be in the ISR already, or lead.
+            raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
         partition = self._partitions.get(each.topic_partition)
         if partition is not None and partition.role is not Role.OFFLINE:
             if order.leader_epoch < partition.leader_epoch:
