@@ -18,7 +18,7 @@ class Tasks:
     """Holds references to tasks and logs their exceptions."""
 
     def __init__(self) -> None:
-        self._running: set[asyncio.Task[object]] = set()
+        self._running: dict[asyncio.Task[object], None] = {}
         self._closed = False
 
     def start(self, work: Coroutine[Any, Any, object], name: str) -> None:
@@ -27,7 +27,7 @@ class Tasks:
             work.close()
             return
         task = asyncio.get_running_loop().create_task(work, name=name)
-        self._running.add(task)
+        self._running[task] = None
         task.add_done_callback(self._ended)
 
     async def close(self) -> None:
@@ -39,7 +39,7 @@ class Tasks:
         await asyncio.gather(*running, return_exceptions=True)
 
     def _ended(self, task: asyncio.Task[object]) -> None:
-        self._running.discard(task)
+        self._running.pop(task, None)
         if task.cancelled() or (error := task.exception()) is None:
             return
         if isinstance(error, SessionExpired):

@@ -92,7 +92,7 @@ class ReplicaManager:
         self._on_leadership = on_leadership
         self._is_known = is_known
         self._partitions: dict[TopicPartition, HostedPartition] = {}
-        self._offline: set[TopicPartition] = set()
+        self._offline: dict[TopicPartition, None] = {}
         """Partitions that should be here, but whose log is not available."""
         self.sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
         self._searches = OffsetSearches(clock)
@@ -198,9 +198,9 @@ class ReplicaManager:
                 each.topic_partition, topic_id=each.topic_id, is_new=each.order.is_new
             )
         except (DiskFailure, LogDirsOffline):
-            self._offline.add(each.topic_partition)
+            self._offline[each.topic_partition] = None
             raise
-        self._offline.discard(each.topic_partition)
+        self._offline.pop(each.topic_partition, None)
         partition = HostedPartition(each.topic_partition, found, self._surroundings)
         self._partitions[each.topic_partition] = partition
         return partition
@@ -242,7 +242,7 @@ class ReplicaManager:
         log.error("the log dir %s and the replicas in it are offline", path)
         resigned = []
         for topic_partition in lost:
-            self._offline.add(topic_partition)
+            self._offline[topic_partition] = None
             partition = self._partitions.get(topic_partition)
             if partition is not None:
                 if partition.is_leader:
