@@ -78,6 +78,10 @@ class Fetcher:
         """Number of partitions that pause before their next fetch."""
         self._changed: dict[TopicPartition, None] = {}
         self._forgotten: dict[TopicPartition, None] = {}
+        self._ignored: dict[TopicPartition, None] = {}
+        """Partitions of which a response was ignored during a pause. The leader would not repeat it, so it
+        has to forget them before they are fetched again.
+        """
         self._session_id = NO_SESSION
         self._next_epoch = INITIAL_EPOCH
         self._refused_session = False
@@ -110,6 +114,7 @@ class Fetcher:
                 follower.pause.cancel()
                 self._paused -= 1
             self._brake.forget(topic_partition)
+            self._ignored.pop(topic_partition, None)
             self._leave_session(topic_partition, follower)
 
     def end(self) -> asyncio.Future[Any]:
@@ -125,8 +130,10 @@ class Fetcher:
 
     def _to_tell(self, topic_partition: TopicPartition) -> None:
         self._changed[topic_partition] = None
-        self._forgotten.pop(topic_partition, None)
         self._awake.set()
+        self._poke_soon()
+
+    def _poke_soon(self) -> None:
         if self._calls and not self._poked and self._session_id != NO_SESSION:
             self._poked = True
             asyncio.get_running_loop().call_soon(self._poke)
@@ -190,12 +197,15 @@ class Fetcher:
 
     def _send(self) -> None:
         self._calls.append(asyncio.get_running_loop().create_task(self._client.fetch(self._request())))
+        if self._changed:
+            self._poke_soon()
 
     def _request(self) -> FetchSpec:
         """Return a fetch of all partitions, or within a session of those that changed."""
         in_session = self._session_id != NO_SESSION
         wanted: dict[TopicPartition, FetchPartition] = {}
         asked_for = tuple(self._changed if in_session else self._followers)
+        later: list[TopicPartition] = []
         most = self._config.fetch_max_bytes
         slow = self._throttle.is_set
         if slow:
@@ -206,13 +216,18 @@ class Fetcher:
             known = self._followers.get(topic_partition)
             if known is None or known.pause is not None:
                 continue
+            if in_session and topic_partition in self._ignored:
+                later.append(topic_partition)
+                continue
+            self._forgotten.pop(topic_partition, None)
             share = self._brake.share(topic_partition, most) if slow else most
             fetch = next_fetch(known.partition, share)
             if not in_session or fetch != known.sent:
                 wanted[topic_partition] = known.sent = fetch
-        self._changed.clear()
+        self._changed = dict.fromkeys(later)
         forgotten = tuple(self._forgotten) if in_session else ()
         self._forgotten.clear()
+        self._ignored.clear()
         epoch = self._next_epoch
         if in_session:
             self._next_epoch = 1 if epoch == _LARGEST_EPOCH else epoch + 1
@@ -231,7 +246,13 @@ class Fetcher:
     def _take(self, topic_partition: TopicPartition, fetched: Fetched) -> None:
         """Apply a response if it is for the current epoch and offset, not outdated or repeated."""
         follower = self._followers.get(topic_partition)
-        if follower is None or follower.sent is None or follower.pause is not None:
+        if follower is None:
+            return
+        if follower.pause is not None:
+            if topic_partition in self._forgotten:
+                self._ignored[topic_partition] = None
+            return
+        if follower.sent is None:
             return
         partition = follower.partition
         sent = follower.sent
