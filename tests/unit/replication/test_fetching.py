@@ -193,6 +193,22 @@ def test_partitions_take_turns_in_small_responses(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_session_returns_the_high_watermark_again_when_the_same_fetch_is_repeated(tmp_path: Path) -> None:
+    """A follower repeats a fetch whose response it has dropped."""
+
+    async def scenario() -> None:
+        cluster = await two_partitions(tmp_path)
+        fetch = cluster.brokers[1].fetch
+        first = await fetch(begin(T0, T1))
+        assert (await fetch(go_on(first, 1))).partitions == {}
+        repeated = await fetch(go_on(first, 2, {T0: 0}))
+        assert repeated.partitions[T0].high_watermark == 0
+        assert set(repeated.partitions) == {T0}
+        await cluster.close()
+
+    run(scenario())
+
+
 def test_idle_session_reads_no_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)

@@ -76,8 +76,9 @@ class Fetching:
             if known is None:
                 self.wanted[topic_partition] = FetchedPartition(request)
             else:
-                if known.request.leader_epoch != request.leader_epoch:
-                    known.watermark = UNTOLD
+                before = known.request
+                if before.leader_epoch != request.leader_epoch or before.offset == request.offset:
+                    known.watermark = UNTOLD  # it asks anew, so it may not have taken the last response
                 known.request = request
             self._news[topic_partition] = None
         for topic_partition in spec.forgotten:
