@@ -88,6 +88,13 @@ def test_acknowledged_record_that_no_log_has_is_found() -> None:
     assert any("is in sync in epoch" in each for each in found_after(harm))
 
 
+def test_deleted_committed_records_are_found() -> None:
+    def harm(cluster: SimCluster, _: Invariants) -> None:
+        hosted(cluster, 0).log.delete_records_before(3)
+
+    assert any("but nobody deleted records" in each for each in found_after(harm))
+
+
 def test_second_leader_of_an_epoch_is_found() -> None:
     def harm(cluster: SimCluster, _: Invariants) -> None:
         other = hosted(cluster, (leader_of(cluster) + 1) % 3)

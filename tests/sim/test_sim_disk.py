@@ -97,15 +97,17 @@ def test_checker_reads_from_a_failed_volume_without_an_error() -> None:
         file.read(0, 6)
 
 
-def test_power_loss_may_forget_a_file_that_was_never_synced() -> None:
+def test_power_loss_forgets_the_files_that_were_made_last() -> None:
     left = set()
     for seed in range(50):
         disk = SimDisk(SeededChance(seed))
         disk.make_directory("/a")
-        disk.open("/a/new", create=True).append(b"x")
+        disk.open("/a/1", create=True).sync()
+        disk.open("/a/2", create=True).append(b"x")
+        disk.open("/a/3", create=True).append(b"x")
         disk.lose_power()
         left.add(disk.list("/a"))
-    assert left == {(), ("new",)}
+    assert left == {("1",), ("1", "2"), ("1", "2", "3")}
 
 
 def test_directories_are_renamed_with_their_content() -> None:

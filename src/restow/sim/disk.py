@@ -1,7 +1,8 @@
 """A node's disk in memory: synced data survives a power loss, other data may be torn.
 
     disk.kill()         the process died: the kernel still writes all of it
-    disk.lose_power()   the machine died: synced bytes stay, and a random part of the rest
+    disk.lose_power()   the machine died: synced bytes stay, and a random part of the rest; the files that
+                        were made last may be missing, as on a file system with a journal
 
 Log dirs are separate volumes, which can be full, slow, fail or vanish. Disk calls block a broker, so a slow
 volume halts its node for a while after each call.
@@ -22,25 +23,24 @@ if TYPE_CHECKING:
 
 _TOTAL_BYTES = 1 << 40
 _TEAR_ONE_IN = 4
-_FORGET_ONE_IN = 4
 _GARBAGE_BYTES = 64
 
 
 class _Inode:
     """A file's bytes, and how many of them are synced."""
 
-    __slots__ = ("data", "is_named", "old", "synced")
+    __slots__ = ("data", "made", "old", "synced")
 
-    def __init__(self, data: bytes = b"") -> None:
+    def __init__(self, made: int, data: bytes = b"") -> None:
         self.data = bytearray(data)
         self.synced = 0
-        self.is_named = False
-        """Whether its directory entry would survive a power loss."""
+        self.made = made
+        """The number of its directory entry: how many files were made before."""
         self.old: bytes | None = None
         """The previous content of a file that was replaced without a sync."""
 
     def sync(self) -> None:
-        self.synced, self.old, self.is_named = len(self.data), None, True
+        self.synced, self.old = len(self.data), None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +68,8 @@ class SimDisk:
         self._locks: set[str] = set()
         self._volumes: dict[str, Volume] = {"/": Volume()}
         self._life = 0
+        self._made = self._journaled = 0
+        """How many files were made, and how many of their directory entries are on disk."""
         self.is_looked_at = False
         """Whether a checker reads, and not the broker: then no fault occurs."""
         self.changes = 0
@@ -94,9 +96,10 @@ class SimDisk:
     def lose_power(self) -> None:
         """Keep synced data and a random part of the rest, torn at the end."""
         self.kill()
+        made = self._journaled + self._chance.randrange(self._made - self._journaled + 1)
         for path in sorted(self._files):
             inode = self._files[path]
-            if not (inode.is_named or inode.old is not None or self._chance.randrange(_FORGET_ONE_IN)):
+            if inode.made >= made:
                 del self._files[path]
                 self._unlist(path)
                 continue
@@ -109,6 +112,7 @@ class SimDisk:
                     garbage = self._chance.randrange(min(_GARBAGE_BYTES, unsynced) + 1)
                     inode.data += bytes(garbage)
             inode.sync()
+        self._journaled = self._made
 
     # The protocol of `restow.runtime.disk`
 
@@ -118,7 +122,8 @@ class SimDisk:
         if inode is None:
             if not create:
                 raise _no_such(path)
-            inode = self._add(path, _Inode())
+            inode = self._add(path, _Inode(self._made))
+            self._made += 1
         return SimFile(self, path, inode, self._life, self._volume_of(path)[1])
 
     def exists(self, path: str) -> bool:
@@ -188,16 +193,17 @@ class SimDisk:
         path = self._usable(path)
         self.make_room(path, len(data), self._volume_of(path)[1])
         old = self._files.get(path)
-        inode = self._add(path, _Inode(data))
+        inode = self._add(path, _Inode(self._made if old is None else old.made, data))
+        self._made += old is None
         self.changes += 1
         if durable:
-            inode.sync()
+            self.sync(inode)
         elif old is not None:
             inode.old = bytes(old.data[: old.synced])
 
     def sync_all(self) -> None:
         for inode in self._files.values():
-            inode.sync()
+            self.sync(inode)
 
     def space(self, path: str) -> tuple[int, int]:
         path = self._usable(path)
@@ -223,6 +229,11 @@ class SimDisk:
             if volume.error:
                 raise OSError(volume.error, os.strerror(volume.error), path)
             self.took(volume.slow_s)
+
+    def sync(self, inode: _Inode) -> None:
+        """Write the file's bytes, and with the journal all directory entries made so far."""
+        inode.sync()
+        self._journaled = self._made
 
     def make_room(self, path: str, more: int, volume: Volume) -> None:
         """Raise ENOSPC if the volume cannot hold that many more bytes."""
@@ -291,7 +302,7 @@ class SimFile:
 
     def sync(self) -> None:
         self._disk.check(self._path, self._life, self._volume)
-        self._inode.sync()
+        self._disk.sync(self._inode)
 
     def close(self) -> None:
         """Do nothing, because there are no resources."""
