@@ -156,10 +156,13 @@ class Grouping(Workload):
         for place in self._places():
             place.thaw()
         while not self._has_caught_up():
-            for place in self._places():
-                if not place.is_running:
-                    place.start()
+            self._start_all()
             await asyncio.sleep(_LOOK_EVERY_S)
+
+    def _start_all(self) -> None:
+        for place in self._places():
+            if not place.is_running:
+                place.start()
 
     def check(self) -> Iterable[str]:
         for group in self._groups:
@@ -171,6 +174,7 @@ class Grouping(Workload):
     async def finish(self) -> AsyncIterator[str]:
         until_s = self.context.now_s() + _CATCH_UP_S
         while not self._has_caught_up() and self.context.now_s() < until_s:
+            self._start_all()  # a member may have left after it had caught up, and before the last record
             await asyncio.sleep(_LOOK_EVERY_S)
         client = self.context.client("group-check")
         for partition in self._partitions():

@@ -7,14 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.execute.throttle.throttles import RATES, REPLICAS
+from restow.sim.states import state_of
+from restow.sim.truth import StoredTruth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from restow.cluster.store.tree import Tree
     from restow.execute.journal.ledger import RunLedger
-    from restow.model import Limits, Move, Plan, TopicPartition
-    from restow.sim.truth import StoredTruth
+    from restow.model import Limits, Move, Plan, ReplicaAssignment, TopicPartition
 
+MIN_INSYNC_REPLICAS = 2
+"""As the brokers of simulated runs have it."""
 Throttles = dict[tuple[str, str], dict[str, str]]
 """The throttle configs of topics and brokers, where any are set."""
 
@@ -31,15 +35,20 @@ def throttles_of(truth: StoredTruth) -> Throttles:
 class RunLimits:
     """The limits of the run in progress."""
 
-    def __init__(self, truth: StoredTruth) -> None:
-        self._truth = truth
+    def __init__(self, tree: Tree) -> None:
+        self._tree, self._truth = tree, StoredTruth(tree)
         self._moves: Mapping[TopicPartition, Move] = {}
         self._limits: Limits | None = None
+        self._leaders: dict[TopicPartition, int] = {}
+        """The leaders when the run began, which its limits for senders are about."""
 
     def begin(self, plan: Plan) -> None:
         """Check the limits of this plan from now on."""
         self._moves = {move.partition: move for move in plan.moves}
         self._limits = plan.limits
+        assignments = self._truth.assignments()
+        at_rest = [name for name in self._moves if name in assignments and not assignments[name].is_moving]
+        self._leaders = {name: leader for name in at_rest if (leader := self._leader(name)) is not None}
 
     def allow(self, moves_in: int | None, moves_out: int | None) -> None:
         """Raise the limits, because the run was asked to. What began under higher limits may end."""
@@ -56,18 +65,33 @@ class RunLimits:
         if limits is None:
             return
         into: Counter[int] = Counter()
+        out_of: Counter[int] = Counter()
         assignments = self._truth.assignments()
         for name, move in self._moves.items():
             assignment = assignments.get(name)
             if assignment is None or not assignment.is_moving:
                 continue
-            most = max(len(move.before), len(move.after)) + limits.extra_copies
-            if len(assignment.replicas) > most:
-                yield f"{name} has {len(assignment.replicas)} replicas while it moves, more than {most}"
+            yield from _check_sizes(move, assignment, limits.extra_copies)
             into.update(assignment.adding)
-        for broker, count in sorted(into.items()):
-            if count > limits.moves_in:
-                yield f"broker {broker} receives {count} replicas, more than {limits.moves_in}"
+            leader = self._leader(name)
+            if assignment.adding and leader is not None and leader == self._leaders.get(name):
+                out_of[leader] += 1
+        for what, counts, most in (("receives", into, limits.moves_in), ("sends", out_of, limits.moves_out)):
+            for broker, count in sorted(counts.items()):
+                if count > most:
+                    yield f"broker {broker} {what} {count} replicas, more than {most}"
+
+    def _leader(self, partition: TopicPartition) -> int | None:
+        state = state_of(self._tree, partition)
+        return None if state is None else state.leader
+
+
+def _check_sizes(move: Move, assignment: ReplicaAssignment, extra_copies: int) -> Iterator[str]:
+    name, most = move.partition, max(len(move.before), len(move.after)) + extra_copies
+    if len(assignment.replicas) > most:
+        yield f"{name} has {len(assignment.replicas)} replicas while it moves, more than {most}"
+    if len(assignment.target) < min(MIN_INSYNC_REPLICAS, len(move.before)):
+        yield f"{name} moves to {assignment.target}, fewer than min.insync.replicas"
 
 
 def check_end(truth: StoredTruth, ledger: RunLedger) -> Iterator[str]:

@@ -65,7 +65,7 @@ class Planning(Workload):
         self._clock = NodeClock()
         self._disk = SimDisk(context.chance("disk of the tool"))
         self._truth = StoredTruth(context.cluster.store.tree)
-        self._limits = RunLimits(self._truth)
+        self._limits = RunLimits(context.cluster.store.tree)
         self._process = SimProcess(_HOST, context.cluster.network, self._disk)
         self._task: asyncio.Task[None] | None = None
         self._runs: Runs | None = None
