@@ -47,7 +47,7 @@ class Topics(TermPart):
     async def changed(self, listeners: Listeners) -> None:
         """Handle created and removed topics."""
         names = await self._tools.store.read.children(TopicZNode.PARENT)
-        for name in self._context.topic_ids.keys() - set(names):
+        for name in sorted(self._context.topic_ids.keys() - set(names)):
             await self.removed(name)
         new = [name for name in names if name not in self._context.topic_ids]
         if not new:

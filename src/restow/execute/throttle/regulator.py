@@ -109,7 +109,7 @@ def _traffic(
 ) -> tuple[Traffic, Traffic]:
     """Return the bytes to copy between two observations, and those copied. A replica gone has arrived."""
     to_do, copied = Traffic(), Traffic()
-    for key in before.keys() | now.keys():
+    for key in before | now:
         old, new = before.get(key), now.get(key)
         last = old or now[key]
         had, left = (0, last.size_bytes) if old is None else (old.copied_bytes, old.behind_bytes)
