@@ -10,12 +10,6 @@ FOUND = {
     "a broker obeyed requests for its earlier life before it was registered": Scenario(
         seed=3, workloads=("produce", "reassign", "topics", "configs", "elections")
     ),
-    "a follower lost a high watermark that came while it paused": Scenario(
-        seed=711,
-        partitions=8,
-        fault_every_s=4.0,
-        workloads=("produce", "elections", "reassign", "topics"),
-    ),
 }
 
 

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.replication import FetchPartition, FetchSpec
+from restow.cluster.replication import FetchAnswer, FetchPartition, FetchSpec
+from restow.cluster.replication.fetcher import Fetcher
 from restow.cluster.replication.partition import HostedPartition
 from restow.cluster.replication.sessions import FetchSessions, Session
+from restow.cluster.replication.throttling import Throttles
+from restow.cluster.replication.values import ReplicationConfig
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
+from restow.wire.fetch import Fetched
 from tests.clock import HandClock, settle
 from tests.unit.replication.replicas import T0, Cluster, batch, run
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from restow.cluster.replication import FetchAnswer
 
 T1 = TopicPartition("t", 1)
 ALL = 1 << 20
@@ -356,6 +358,50 @@ def test_follower_fetches_without_a_session(tmp_path: Path) -> None:
         del cluster.asked[:]
         await cluster.clock.advance(2)
         assert len(cluster.asked) <= 5
+        await cluster.close()
+
+    run(scenario())
+
+
+class ScriptedLeader:
+    """A leader whose answers the test gives, one after the other."""
+
+    def __init__(self) -> None:
+        self.asked: list[FetchSpec] = []
+        self.answers: list[asyncio.Future[FetchAnswer]] = []
+
+    async def fetch(self, spec: FetchSpec) -> FetchAnswer:
+        self.asked.append(spec)
+        self.answers.append(asyncio.get_running_loop().create_future())
+        return await self.answers[-1]
+
+    def close(self) -> None:
+        """Do nothing, because there is no connection."""
+
+
+def test_leader_forgets_a_partition_whose_answer_came_during_a_pause(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(2, is_new=True, to=[1])
+        leader = ScriptedLeader()
+        fetcher = Fetcher(1, leader, cluster.clock, ReplicationConfig(), Throttles().follower)
+        fetcher.add(cluster.at(1))
+        await settle()
+        leader.answers[0].set_result(FetchAnswer(session_id=5, partitions={T0: Fetched(0, 0, 0)}))
+        await settle()
+        fetcher.add(cluster.at(1))
+        await settle()
+        early = Fetched(0, ErrorCode.UNKNOWN_LEADER_EPOCH)
+        leader.answers[1].set_result(FetchAnswer(session_id=5, partitions={T0: early}))
+        leader.answers[2].set_result(FetchAnswer(session_id=5, partitions={T0: Fetched(0, 0, 1)}))
+        await settle()
+        assert len(leader.asked) == 3
+        await cluster.clock.advance(0.1)
+        assert [(tuple(each.partitions), each.forgotten) for each in leader.asked[3:]] == [
+            ((), (T0,)),
+            ((T0,), ()),
+        ]
+        await fetcher.end()
         await cluster.close()
 
     run(scenario())
