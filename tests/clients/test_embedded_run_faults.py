@@ -185,7 +185,7 @@ def test_run_names_a_full_log_dir_and_is_resumed(tmp_path: Path) -> None:
             assert await replicas_of(stage.admin, "orders") == [(0, 2), (1, 2)]
 
     with (
-        patch("restow.cluster.embedded.SystemDisk", lambda: disk),
+        patch("restow.cluster.faults.faults.FaultDisk", lambda: disk),
         embedded(3, log_dirs=2, data=tmp_path / "data") as running,
     ):
         asyncio.run(main(running))
