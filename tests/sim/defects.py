@@ -1,0 +1,104 @@
+"""Deliberate defects: small changes of the product that a simulated run must find.
+
+A defect is a function that patches the product. Its decorator says in a sentence what is wrong, under which
+workloads and faults to look for it, and which words of a checker find it. The four modules `*_defects.py`
+hold them; `ALL_DEFECTS` and `NOT_FOUND` in `test_defects.py` join them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.sim.faults import KINDS
+from restow.sim.run import Scenario, simulate_safely
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Patch = pytest.MonkeyPatch
+MOST_SEEDS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defect:
+    """A defect, and how to look for it."""
+
+    name: str
+    sentence: str
+    apply: Callable[[Patch], None]
+    finds: str
+    """Words of the violation that shows it."""
+    workloads: tuple[str, ...]
+    faults: tuple[str, ...]
+    fault_every_s: float
+
+    def scenario(self, seed: int) -> Scenario:
+        """Return a small cluster, so that a seed takes less than a second."""
+        return Scenario(
+            seed=seed,
+            partitions=6,
+            records_per_s=20,
+            workloads=self.workloads,
+            faults=self.faults,
+            fault_every_s=self.fault_every_s,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """The first run that showed a defect."""
+
+    seeds: int
+    violation: str
+
+
+class Defects:
+    """The defects of one part of the product, in the order of their definition."""
+
+    def __init__(self, *workloads: str) -> None:
+        self._workloads = ("produce", *workloads)
+        self.all: dict[str, Defect] = {}
+
+    def add(
+        self,
+        sentence: str,
+        finds: str,
+        *,
+        workloads: tuple[str, ...] | None = None,
+        faults: tuple[str, ...] = KINDS,
+        every_s: float = 6.0,
+    ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+        """Return a decorator that adds the defect which the function applies."""
+
+        def added(apply: Callable[[Patch], None]) -> Callable[[Patch], None]:
+            self.all[apply.__name__] = Defect(
+                name=apply.__name__,
+                sentence=sentence,
+                apply=apply,
+                finds=finds,
+                workloads=self._workloads if workloads is None else ("produce", *workloads),
+                faults=faults,
+                fault_every_s=every_s,
+            )
+            return apply
+
+        return added
+
+
+def wrap(patch: Patch, owner: Any, name: str, made: Callable[[Any], Any]) -> None:
+    """Replace an attribute by what `made` returns for the original."""
+    patch.setattr(owner, name, made(getattr(owner, name)))
+
+
+def look_for(defect: Defect, most_seeds: int = MOST_SEEDS) -> Finding | None:
+    """Run seeds 0, 1, 2, … with the defect until a checker finds it."""
+    with pytest.MonkeyPatch.context() as patch:
+        defect.apply(patch)
+        for seed in range(most_seeds):
+            for violation in simulate_safely(defect.scenario(seed)).violations:
+                if defect.finds in violation:
+                    return Finding(seeds=seed + 1, violation=violation)
+    return None
