@@ -12,6 +12,7 @@ from restow.cluster.controller.deletion import Deletion
 from restow.cluster.controller.guarded import GuardedStore
 from restow.cluster.controller.partition_states import PartitionStates
 from restow.cluster.controller.reassignment import steps
+from restow.cluster.controller.reassignment.nodes import write_assignments
 from restow.cluster.controller.reassignment.reassignment import Reassignment
 from restow.cluster.controller.reassignment.steps import Steps
 from restow.cluster.controller.state_nodes import StateNodes
@@ -44,7 +45,12 @@ def epoch_not_raised(patch: Patch) -> None:
     wrap(patch, StateNodes, "update", made)
 
 
-@CONTROLLER.add("A replica outside the ISR is elected although unclean elections are off.", "orders-")
+@CONTROLLER.add(
+    "A replica outside the ISR is elected although unclean elections are off.",
+    "orders-",
+    faults=("kill", "halt", "store-cut"),
+    every_s=3.0,
+)
 def unclean_leader_elected(patch: Patch) -> None:
     async def all_topics(_: Any, found: Any, __: Any) -> set[str]:
         return {each.topic for each in found}
@@ -65,14 +71,18 @@ def preferred_replica_elected_out_of_sync(patch: Patch) -> None:
 
 
 @CONTROLLER.add(
-    "A reassignment ends before all target replicas are in the ISR.", "is still at work", workloads=("reassign",)
+    "A reassignment ends before all target replicas are in the ISR.",
+    "is still at work",
+    workloads=("reassign",),
 )
 def reassignment_ends_too_early(patch: Patch) -> None:
     patch.setattr(steps, "is_complete", lambda context, partition: True)
     patch.setattr(Steps, "_is_safe", lambda self, partition, before: True)
 
 
-@CONTROLLER.add("B4 comes before B3: replicas are stopped while one of them leads.", "moved-", workloads=("reassign",))
+@CONTROLLER.add(
+    "B4 comes before B3: replicas are stopped while one of them leads.", "moved-", workloads=("reassign",)
+)
 def b3_and_b4_swapped(patch: Patch) -> None:
     def made(lead_from_target: Any) -> Any:
         async def swapped(self: Any, before: Any) -> None:
@@ -96,7 +106,7 @@ def b6_before_b5(patch: Patch) -> None:
     def made(delete: Any) -> Any:
         async def after_b6(self: Any, replicas: Any) -> None:
             assignments = {each.partition: self._context.assignments[each.partition] for each in replicas}
-            await steps.write_assignments(self._tools, assignments)
+            await write_assignments(self._tools, assignments)
             await delete(self, replicas)
 
         return after_b6
@@ -104,9 +114,7 @@ def b6_before_b5(patch: Patch) -> None:
     wrap(patch, Steps, "_delete", made)
 
 
-@CONTROLLER.add(
-    "B5 is left out: removed replicas stay where they are.", "stray log", workloads=("reassign",)
-)
+@CONTROLLER.add("B5 is left out: removed replicas stay where they are.", "stray log", workloads=("reassign",))
 def b5_left_out(patch: Patch) -> None:
     patch.setattr(Steps, "_delete", _nothing)
 
@@ -138,7 +146,9 @@ def deletions_forgotten_at_failover(patch: Patch) -> None:
 
 
 @CONTROLLER.add(
-    "A broker that is elected again goes on with what it knew in its earlier term.", "orders-", faults=FAILOVERS
+    "A broker that is elected again goes on with what it knew in its earlier term.",
+    "orders-",
+    faults=FAILOVERS,
 )
 def store_not_read_again_at_failover(patch: Patch) -> None:
     known: dict[tuple[object, int], Any] = {}
@@ -166,6 +176,8 @@ def deposed_controller_writes(patch: Patch) -> None:
     patch.setattr(GuardedStore, "multi_each", multi_each)
 
 
-@CONTROLLER.add("A broker goes on after its session has expired.", "is still at work", faults=("session-expiry",))
+@CONTROLLER.add(
+    "A broker goes on after its session has expired.", "is still at work", faults=("session-expiry",)
+)
 def session_expiry_ignored(patch: Patch) -> None:
     patch.setattr(BrokerServer, "_session_expired", lambda self, life: None)

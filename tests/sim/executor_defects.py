@@ -9,6 +9,7 @@ from typing import Any
 from restow.client.group_lock import GroupLock
 from restow.execute.journal.journal import Journal
 from restow.execute.repair import undo
+from restow.execute.run import start
 from restow.execute.run.executor import Executor
 from restow.execute.throttle import throttling
 from restow.execute.throttle.throttling import Throttling
@@ -20,7 +21,9 @@ FEW = ("kill", "store-cut", "slow-link", "controller-kill")
 RARELY_S = 15.0
 
 
-@EXECUTOR.add("A run restores no throttle but removes them all.", "the throttles", faults=FEW, every_s=RARELY_S)
+@EXECUTOR.add(
+    "A run restores no throttle but removes them all.", "the throttles", faults=FEW, every_s=RARELY_S
+)
 def throttle_restored_to_nothing(patch: Patch) -> None:
     def made(restoration: Any) -> Any:
         def removed(*it: Any) -> Any:
@@ -32,7 +35,9 @@ def throttle_restored_to_nothing(patch: Patch) -> None:
     wrap(patch, throttling, "restoration", made)
 
 
-@EXECUTOR.add("The journal does not say what a throttle was before.", "the throttles", faults=FEW, every_s=RARELY_S)
+@EXECUTOR.add(
+    "The journal does not say what a throttle was before.", "the throttles", faults=FEW, every_s=RARELY_S
+)
 def prior_throttle_not_in_the_journal(patch: Patch) -> None:
     def made(set_configs: Any) -> Any:
         async def without_prior(self: Any, changes: Any, prior: Any, *it: Any) -> Any:
@@ -43,14 +48,18 @@ def prior_throttle_not_in_the_journal(patch: Patch) -> None:
     wrap(patch, Throttling, "_set", made)
 
 
-@EXECUTOR.add("The executor ignores how many moves a broker may have.", "more than", faults=FEW, every_s=RARELY_S)
+@EXECUTOR.add(
+    "The executor ignores how many moves a broker may have.", "more than", faults=FEW, every_s=RARELY_S
+)
 def moves_per_broker_ignored(patch: Patch) -> None:
     patch.setattr(Admission, "busy", lambda self, route: None)
     patch.setattr(Admission, "shut", lambda self, gate: False)
     patch.setattr(Admission, "shut_gate", lambda self, route: None)
 
 
-@EXECUTOR.add("An undo restores the replicas in another order.", "after", faults=FEW, every_s=RARELY_S)
+@EXECUTOR.add(
+    "An undo restores the replicas in another order.", "after an undo", faults=("reset",), every_s=RARELY_S
+)
 def undo_in_another_replica_order(patch: Patch) -> None:
     def made(back: Any) -> Any:
         return lambda move, now: back(replace(move, before=move.before[::-1]), now)
@@ -67,10 +76,12 @@ def undo_oldest_first(patch: Patch) -> None:
 
         return reversed_inverse
 
-    wrap(patch, undo, "inverse", made)
+    wrap(patch, start, "inverse", made)
 
 
-@EXECUTOR.add("A step is submitted before it is in the journal.", "parcels", faults=FEW, every_s=RARELY_S)
+@EXECUTOR.add(
+    "A step is submitted before it is in the journal.", "replicas, more than", faults=FEW, every_s=RARELY_S
+)
 def target_before_the_journal(patch: Patch) -> None:
     def made(submit: Any) -> Any:
         async def submitted(self: Any, begun: Any) -> None:
@@ -83,7 +94,7 @@ def target_before_the_journal(patch: Patch) -> None:
     wrap(patch, Executor, "_submit", made)
 
 
-@EXECUTOR.add("The journal is not synced.", "parcels", faults=FEW, every_s=RARELY_S)
+@EXECUTOR.add("The journal is not synced.", "the throttles", faults=FEW, every_s=RARELY_S)
 def journal_not_synced(patch: Patch) -> None:
     class Unsynced:
         def __init__(self, file: Any) -> None:
@@ -105,7 +116,9 @@ def journal_not_synced(patch: Patch) -> None:
     wrap(patch, Journal, "__init__", made)
 
 
-@EXECUTOR.add("A resumed run submits steps again that are under way.", "parcels", faults=FEW, every_s=RARELY_S)
+@EXECUTOR.add(
+    "A resumed run submits steps again that are under way.", "parcels", faults=FEW, every_s=RARELY_S
+)
 def step_submitted_twice_after_resume(patch: Patch) -> None:
     def made(run: Any) -> Any:
         async def submitted_again(self: Any) -> Any:

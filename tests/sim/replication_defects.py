@@ -12,6 +12,7 @@ from restow.cluster.replication import partition
 from restow.cluster.replication.isr import StoreIsrWriter
 from restow.cluster.replication.manager import ReplicaManager
 from restow.cluster.replication.partition import HostedPartition, Role
+from restow.cluster.replication.values import PartitionRefused
 from restow.cluster.store.operations import ANY_VERSION
 from restow.wire.error_codes import ErrorCode
 from tests.sim.defects import Defects, Patch, wrap
@@ -91,7 +92,7 @@ def divergence_not_looked_for(patch: Patch) -> None:
 def old_leader_goes_on_serving(patch: Patch) -> None:
     def require_leader(self: Any, leader_epoch: int = -1) -> None:
         if self.role is Role.OFFLINE:
-            raise partition.PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
+            raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
 
     patch.setattr(HostedPartition, "require_leader", require_leader)
 
@@ -179,7 +180,9 @@ def truncation_keeps_the_high_watermark(patch: Patch) -> None:
     wrap(patch, PartitionLog, "_ends_at", made)
 
 
-@REPLICATION.add("A broker does not delete the logs of replicas that are gone.", "stray", workloads=("topics",))
+@REPLICATION.add(
+    "A broker does not delete the logs of replicas that are gone.", "stray", workloads=("topics",)
+)
 def deleted_replica_leaves_its_log(patch: Patch) -> None:
     def made(stop: Any) -> Any:
         return lambda self, each, known: stop(self, each._replace(delete=False), known)
