@@ -72,7 +72,7 @@ def undo_oldest_first(patch: Patch) -> None:
     def made(inverse: Any) -> Any:
         def reversed_inverse(run: Any, *it: Any, **more: Any) -> Any:
             finished = tuple(reversed(run.ledger.finished))
-            return inverse(run._replace(ledger=replace(run.ledger, finished=finished)), *it, **more)
+            return inverse(replace(run, ledger=replace(run.ledger, finished=finished)), *it, **more)
 
         return reversed_inverse
 
