@@ -7,7 +7,7 @@
     disks        disk-full, disk-failed, disk-gone, disk-slow
     time         clock
 
-A new fault is one coroutine and one entry in `_FAULTS`; `sim/nemesis.py` draws when and where it strikes.
+A new fault is one coroutine and one entry in `FAULTS`; `sim/nemesis.py` draws when and where it strikes.
 """
 
 from __future__ import annotations
