@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 PATIENCE_S = 120
 SESSION_MS = 60_000
 """A machine that stands still must not remove a member."""
+CONSUMER: dict[str, Any] = {
+    "client_id": "tester",
+    "auto_offset_reset": "earliest",
+    "enable_auto_commit": False,
+    "session_timeout_ms": SESSION_MS,
+    "metadata_max_age_ms": 1000,
+    "retry_backoff_ms": 20,
+}
+"""Settings that consumers of kafka-python and aiokafka have in common."""
 
 
 def do_nothing() -> None:
@@ -79,13 +88,8 @@ class KafkaPython:
             KafkaConsumer(
                 topic,
                 bootstrap_servers=bootstrap,
-                client_id="tester",
                 group_id=group,
-                auto_offset_reset="earliest",
-                enable_auto_commit=False,
-                session_timeout_ms=SESSION_MS,
-                metadata_max_age_ms=1000,
-                retry_backoff_ms=20,
+                **CONSUMER,
             )
         ) as consumer:
             deadline = time.monotonic() + PATIENCE_S
@@ -130,13 +134,8 @@ class Aiokafka:
             async with AIOKafkaConsumer(
                 topic,
                 bootstrap_servers=bootstrap,
-                client_id="tester",
                 group_id=group,
-                auto_offset_reset="earliest",
-                enable_auto_commit=False,
-                session_timeout_ms=SESSION_MS,
-                metadata_max_age_ms=1000,
-                retry_backoff_ms=20,
+                **CONSUMER,
             ) as consumer:
                 while len(found) < count:
                     records = await consumer.getmany(timeout_ms=500, max_records=count - len(found))

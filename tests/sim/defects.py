@@ -98,7 +98,11 @@ def look_for(defect: Defect, most_seeds: int = MOST_SEEDS) -> Finding | None:
     with pytest.MonkeyPatch.context() as patch:
         defect.apply(patch)
         for seed in range(most_seeds):
-            for violation in simulate_safely(defect.scenario(seed)).violations:
-                if defect.finds in violation:
-                    return Finding(seeds=seed + 1, violation=violation)
+            for violation in violations_of(defect, seed):
+                return Finding(seeds=seed + 1, violation=violation)
     return None
+
+
+def violations_of(defect: Defect, seed: int) -> list[str]:
+    """Run this seed, and return the violations that would show the defect."""
+    return [each for each in simulate_safely(defect.scenario(seed)).violations if defect.finds in each]

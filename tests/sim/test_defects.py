@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.controller_defects import CONTROLLER
-from tests.sim.defects import MOST_SEEDS, Defect, look_for
+from tests.sim.defects import MOST_SEEDS, Defect, look_for, violations_of
 from tests.sim.executor_defects import EXECUTOR
 from tests.sim.group_defects import GROUPS
 from tests.sim.replication_defects import REPLICATION
@@ -46,6 +46,7 @@ def _marked(defect: Defect) -> object:
 def test_deliberate_defect_is_found(defect: Defect) -> None:
     finding = look_for(defect)
     assert finding is not None, f"{MOST_SEEDS} seeds did not find it: {defect.sentence}"
+    assert violations_of(defect, finding.seeds - 1) == [], "the sound product shows it too"
     print(f"{defect.name}: {finding.seeds} seeds, {finding.violation}")  # noqa: T201  shown with -s
 
 

@@ -36,6 +36,11 @@ class HeldTransport(asyncio.Transport):
         self._held: list[Buffer] = []
         self._held_bytes = 0
 
+    @classmethod
+    def over(cls, transport: asyncio.Transport) -> HeldTransport:
+        """Return the transport itself if it holds bytes already, otherwise a new one before it."""
+        return transport if isinstance(transport, HeldTransport) else cls(transport)
+
     def hold(self, *, incoming: bool, outgoing: bool) -> asyncio.Transport:
         """Hold these directions and let go of the others. Return the transport to use from now on."""
         if self._outgoing and not outgoing:

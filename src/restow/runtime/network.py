@@ -295,12 +295,9 @@ class FramedConnection(asyncio.BufferedProtocol):
 
     def hold(self, *, incoming: bool, outgoing: bool) -> None:
         """Let bytes wait in these directions, as when packets are lost on the way, until told otherwise."""
-        transport = self._transport
-        if transport is None or self._hung_up:
-            return
-        self._write_outbox()
-        held = transport if isinstance(transport, HeldTransport) else HeldTransport(transport)
-        self._transport = held.hold(incoming=incoming, outgoing=outgoing)
+        if self._transport is not None and not self._hung_up:
+            self._write_outbox()
+            self._transport = HeldTransport.over(self._transport).hold(incoming=incoming, outgoing=outgoing)
 
     def reset(self, reason: Exception | None) -> None:
         """Close at once; the peer gets a reset."""

@@ -12,11 +12,11 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from restow.sim.reading import FETCH_VERSION, fetch_request
 from restow.sim.subscription import COOPERATIVE, assigned, assignments, subscription
 from restow.wire.batches import LENGTH_ENDS, scan
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import (
-    FetchRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
@@ -43,9 +43,7 @@ _COMMIT_ONE_IN = 3
 _ASK_S = 5.0
 _JOIN_S = SESSION_S
 _PAUSE_S = 0.5
-_MOST_BYTES = 1024 * 1024
 _VERSIONS: Mapping[type, int] = {
-    FetchRequest: 11,
     FindCoordinatorRequest: 3,
     HeartbeatRequest: 4,
     JoinGroupRequest: 7,
@@ -286,34 +284,10 @@ class SimConsumer:
         await asyncio.gather(*(self._fetch(*each) for each in sorted(by_leader.items()) if each[0] >= 0))
 
     async def _fetch(self, leader: int, partitions: list[int]) -> None:
-        topic = FetchRequest.FetchTopic
         generation = self._generation
-        wanted = [
-            topic.FetchPartition(
-                partition=each,
-                current_leader_epoch=-1,
-                fetch_offset=self._positions[each],
-                log_start_offset=-1,
-                partition_max_bytes=_MOST_BYTES,
-            )
-            for each in partitions
-        ]
-        request = FetchRequest(
-            replica_id=-1,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=_MOST_BYTES,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=[topic(topic=self._topic, partitions=wanted)],
-            forgotten_topics_data=[],
-            rack_id="",
-        )
+        request = fetch_request(self._topic, {each: self._positions[each] for each in partitions})
         try:
-            answer = await self._client.ask(
-                request, leader, version=_VERSIONS[FetchRequest], timeout_s=_ASK_S
-            )
+            answer = await self._client.ask(request, leader, version=FETCH_VERSION, timeout_s=_ASK_S)
         except (ConnectionError, TimeoutError):
             self._leaders.clear()
             return

@@ -9,12 +9,12 @@ from restow.wire.messages import FetchRequest, MetadataRequest
 from restow.wire.records import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from restow.sim.client import SimClient
 
-_FETCH_VERSION = 11
-_MOST_BYTES = 16 * 1024 * 1024
+FETCH_VERSION = 11
+_MOST_BYTES = 1024 * 1024
 _TRIES = 20
 
 
@@ -56,14 +56,24 @@ async def _leader(client: SimClient, brokers: Iterable[int], topic: str, partiti
 async def _fetch(client: SimClient, leader: int, topic: str, partition: int, offset: int) -> bytes | None:
     if leader < 0:
         return None
-    wanted = FetchRequest.FetchTopic.FetchPartition(
-        partition=partition,
-        current_leader_epoch=-1,
-        fetch_offset=offset,
-        log_start_offset=-1,
-        partition_max_bytes=_MOST_BYTES,
-    )
-    request = FetchRequest(
+    answer = await client.ask(fetch_request(topic, {partition: offset}), leader, version=FETCH_VERSION)
+    found = answer.responses[0].partitions[0]
+    return None if found.error_code else bytes(found.records or b"")
+
+
+def fetch_request(topic: str, offsets: Mapping[int, int]) -> FetchRequest:
+    """Return a consumer's request, without a session, for partitions of a topic from these offsets on."""
+    partitions = [
+        FetchRequest.FetchTopic.FetchPartition(
+            partition=partition,
+            current_leader_epoch=-1,
+            fetch_offset=offset,
+            log_start_offset=-1,
+            partition_max_bytes=_MOST_BYTES,
+        )
+        for partition, offset in offsets.items()
+    ]
+    return FetchRequest(
         replica_id=-1,
         max_wait_ms=0,
         min_bytes=0,
@@ -71,10 +81,7 @@ async def _fetch(client: SimClient, leader: int, topic: str, partition: int, off
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[FetchRequest.FetchTopic(topic=topic, partitions=[wanted])],
+        topics=[FetchRequest.FetchTopic(topic=topic, partitions=partitions)],
         forgotten_topics_data=[],
         rack_id="",
     )
-    answer = await client.ask(request, leader, version=_FETCH_VERSION)
-    found = answer.responses[0].partitions[0]
-    return None if found.error_code else bytes(found.records or b"")

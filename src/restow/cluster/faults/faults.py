@@ -41,7 +41,7 @@ _LOOK_AGAIN_S = 0.02
 
 
 class Which(TypedDict, total=False):
-    """Which requests meet a fault, and how long. Whatever is left out does not matter."""
+    """Limits of a fault: the requests that meet it, and its duration. A limit that is left out allows all."""
 
     times: int | None
     """How many requests meet it."""
