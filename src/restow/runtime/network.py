@@ -391,11 +391,10 @@ class FramedConnection(asyncio.BufferedProtocol):
         try:
             while self._reading and not self._hung_up and (frame := next_frame()) is not None:
                 deliver(frame)
-        except BadFrame as error:
-            self.abort(error)
         except Exception as error:
             self.abort(error)
-            raise
+            if not isinstance(error, BadFrame):
+                raise
         finally:
             self._is_post_due = was_due
             self._write_outbox()
