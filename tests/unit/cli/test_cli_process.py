@@ -233,6 +233,33 @@ def test_interrupt_exits_with_code_130() -> None:
     assert b"Traceback" not in errors
 
 
+WATCHING_TWICE_STOPPED = """
+import asyncio, os, signal
+from restow.cli.runs.watch import _watch
+from restow.execute.progress import watch
+from restow.execute.run import start
+
+async def look(world, every_s):
+    os.kill(os.getpid(), signal.SIGINT)
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+    yield
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+watch.watch, start.run_context = look, lambda admin, journal: None
+asyncio.run(_watch(None, None, 1.0, keep_on=True, as_json=True))
+"""
+
+
+def test_second_interrupt_ends_watch_while_the_first_is_still_obeyed() -> None:
+    command = [sys.executable, "-c", WATCHING_TWICE_STOPPED]
+    ended = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
 def test_run_returns_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert run(["place", "--brokers", "x"]) == 2

@@ -64,6 +64,14 @@ def test_explanation_names_full_log_dirs_as_the_constraint() -> None:
     assert all("with room below" in why for why in told), told
 
 
+def test_explanation_names_constraints_of_a_plan_that_adds_replicas() -> None:
+    snapshot = cluster(partitions=30, replication_factor=1)
+    request = PlanRequest(replication_factors={"*": 2})
+    told = explain(snapshot, None, propose(snapshot, None, request), request)
+    assert told.unmet
+    assert all(each.because for each in told.unmet)
+
+
 def test_explanation_names_a_budget_as_the_constraint() -> None:
     snapshot = cluster(partitions=90)
     request = PlanRequest(balance=True, most_moves=1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing, nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,7 +53,11 @@ async def _watch(
     lines = as_json or not sys.stdout.isatty()
     with told_to_stop() as told:
         async with aclosing(watch(run_context(admin, journal), every_s)) as statuses:
-            with nullcontext() if lines else Live(console=console(), auto_refresh=False) as live:
+            # A second signal cancels this task while the last look is still abandoned.
+            with (
+                suppress(asyncio.CancelledError),
+                nullcontext() if lines else Live(console=console(), auto_refresh=False) as live,
+            ):
                 while (status := await unless_told(told, anext(statuses))) is not None:
                     if live is None:
                         show_document(status.document())

@@ -185,7 +185,8 @@ def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequenc
             return "what must not be touched is more than the band allows"
         return "it can only change if replicas are copied, which was not asked for"
     sizes = asked.arrays.facts.size_bytes[slots.part_of]
-    free = problem.room - np.bincount(slots.home, sizes, minlength=len(problem.room))
+    there = slots.home >= 0  # a replica that a higher replication factor adds has no home yet
+    free = problem.room - np.bincount(slots.home[there], sizes[there], minlength=len(problem.room))
     takers = problem.receives & (np.arange(len(free)) != broker) if above else np.arange(len(free)) == broker
     smallest = sizes[here if above else ~here].min(initial=np.inf)
     if np.isfinite(smallest) and free[takers].max(initial=-np.inf) < smallest:
