@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
 T = TypeVar("T")
 
@@ -20,7 +21,14 @@ would scan them over and over while they are made.
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run to completion on a new loop and return the result.
+    """Run to completion on a new loop and return the result."""
+    with rare_garbage_collection(), asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(main)
+
+
+@contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """Look for garbage less often.
 
     The process is taken for ours: objects imported so far are excluded from garbage collection.
     Objects that the caller has excluded before stay excluded.
@@ -31,8 +39,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         gc.freeze()
     gc.set_threshold(*_LOOK_FOR_GARBAGE_EVERY)
     try:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
-            return runner.run(main)
+        yield
     finally:
         gc.set_threshold(*before)
         if is_first:
