@@ -39,6 +39,10 @@ _CRC = struct.Struct(">I")
 _NULL = -1
 _NO_EPOCH = -1
 _LONGEST_VARINT_BITS = 63
+_ONE_BYTE = tuple((byte >> 1) ^ -(byte & 1) if byte < 0x80 else None for byte in range(0x100))
+"""The number that a varint's first byte means, or None if more bytes follow."""
+_AS_ONE_BYTE = {number: bytes((byte,)) for byte, number in enumerate(_ONE_BYTE) if number is not None}
+_new = tuple.__new__
 
 
 class Record(NamedTuple):
@@ -126,13 +130,15 @@ def each_record(batch: Buffer) -> Iterator[Record]:
     header = header_at(batch)
     payload = _payload(batch, header)
     append_time = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
+    base_offset, base_timestamp = header.base_offset, header.first_timestamp
     position = 0
     for number in range(header.count):
         try:
-            record, position = _parse_record(payload, position, header, append_time)
+            delta, offset_delta, key, value, headers, position = _parse_record(payload, position)
         except (IndexError, UnicodeDecodeError) as error:
             raise CorruptBatch(f"record {number} of a batch cannot be read: {error}") from error
-        yield record
+        timestamp = base_timestamp + delta if append_time is None else append_time
+        yield _new(Record, (base_offset + offset_delta, timestamp, key, value, headers))
     if position != len(payload):
         raise CorruptBatch(f"{len(payload) - position} bytes are left behind the last record of a batch")
 
@@ -206,32 +212,57 @@ def _assemble(
 
 
 def _encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
-    parts = [
-        b"\0",
-        _varint(record.timestamp - base_timestamp),
-        _varint(record.offset - base_offset),
-        *_nullable(record.key),
-        *_nullable(record.value),
-        _varint(len(record.headers)),
-    ]
-    for name, value in record.headers:
-        parts += (*_nullable(name.encode()), *_nullable(value))
-    body = b"".join(parts)
+    offset, timestamp, key, value, headers = record
+    body = b"\0%b%b%b%b%b" % (
+        _varint(timestamp - base_timestamp),
+        _varint(offset - base_offset),
+        _nullable(key),
+        _nullable(value),
+        _varint(len(headers)),
+    )
+    for name, content in headers:
+        body += _nullable(name.encode()) + _nullable(content)
     return _varint(len(body)) + body
 
 
 def _parse_record(
-    data: bytes, position: int, header: BatchHeader, append_time: int | None
-) -> tuple[Record, int]:
-    length, position = _read_varint(data, position)
+    data: bytes, position: int
+) -> tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]:
+    """Return the deltas of timestamp and offset, key, value and headers, and the end position.
+
+    Most numbers have one byte. Those are read here, because a call per number takes most of the time.
+    """
+    if (length := _ONE_BYTE[data[position]]) is None:
+        length, position = _read_varint(data, position)
+    else:
+        position += 1
     end = position + length
     if length < 1 or end > len(data):
         raise IndexError(f"a length of {length} where {len(data) - position} bytes are left")
-    delta, position = _read_varint(data, position + 1)
-    offset_delta, position = _read_varint(data, position)
+    position += 1
+    if (delta := _ONE_BYTE[data[position]]) is None:
+        delta, position = _read_varint(data, position)
+    else:
+        position += 1
+    if (offset_delta := _ONE_BYTE[data[position]]) is None:
+        offset_delta, position = _read_varint(data, position)
+    else:
+        position += 1
     key, position = _read_nullable(data, position)
     value, position = _read_nullable(data, position)
-    count, position = _read_varint(data, position)
+    if (count := _ONE_BYTE[data[position]]) is None:
+        count, position = _read_varint(data, position)
+    else:
+        position += 1
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    if count:
+        headers, position = _read_headers(data, position, count)
+    if position != end or count < 0:
+        raise IndexError(f"its length says it ends at {end}, but it does at {position}")
+    return delta, offset_delta, key, value, headers, end
+
+
+def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
     headers = []
     for _ in range(count):
         name, position = _read_nullable(data, position)
@@ -239,18 +270,18 @@ def _parse_record(
         if name is None:
             raise IndexError("a header without a name")
         headers.append((name.decode(), content))
-    if position != end or count < 0:
-        raise IndexError(f"its length says it ends at {end}, but it does at {position}")
-    timestamp = header.first_timestamp + delta if append_time is None else append_time
-    return Record(header.base_offset + offset_delta, timestamp, key, value, tuple(headers)), end
+    return tuple(headers), position
 
 
-def _nullable(data: bytes | None) -> tuple[bytes, ...]:
-    return (_varint(_NULL),) if data is None else (_varint(len(data)), data)
+def _nullable(data: bytes | None) -> bytes:
+    return _varint(_NULL) if data is None else _varint(len(data)) + data
 
 
 def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = _read_varint(data, position)
+    if (length := _ONE_BYTE[data[position]]) is None:
+        length, position = _read_varint(data, position)
+    else:
+        position += 1
     if length == _NULL:
         return None, position
     end = position + length
@@ -261,9 +292,9 @@ def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 def _varint(number: int) -> bytes:
     """Encode zigzag, then seven bits per byte, the lowest first."""
+    if -64 <= number < 64:
+        return _AS_ONE_BYTE[number]
     rest = number << 1 if number >= 0 else (~number << 1) | 1
-    if rest < 0x80:
-        return rest.to_bytes()
     encoded = bytearray()
     while rest >= 0x80:
         encoded.append(rest & 0x7F | 0x80)
