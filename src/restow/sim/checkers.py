@@ -37,7 +37,7 @@ class Invariants:
         self._leaders: dict[tuple[PartitionKey, int], int] = {}
         self._controllers: dict[int, int] = {}
         self._store = StoreInvariants(cluster)
-        self._seen: dict[int, dict[TopicPartition, object]] = {each: {} for each in cluster.nodes}
+        self._seen: dict[int, dict[HostedPartition, object]] = {each: {} for each in cluster.nodes}
         """The state of each replica at the last look."""
         self._last_change: tuple[int, ...] = ()
         self._looks_since_change = 0
@@ -55,14 +55,15 @@ class Invariants:
         """Yield what is wrong with changed replicas. With `anew`, look at all replicas and records again."""
         changed: dict[TopicPartition, None] = self.committed.newly_acknowledged()
         for node in self._running():
-            seen = self._seen[node.id]
+            before = self._seen[node.id]
+            now: dict[HostedPartition, object] = {}
             for partition in node.broker.services.replicas.hosted():
                 log = partition.log
-                state = partition, log, partition.order, partition.role, log.high_watermark, log.end_offset
-                name = partition.topic_partition
-                if anew or seen.get(name) != state:
-                    seen[name] = state
-                    changed[name] = None
+                state = log, partition.order, partition.role, log.high_watermark, log.end_offset
+                now[partition] = state
+                if anew or before.get(partition) != state:
+                    changed[partition.topic_partition] = None
+            self._seen[node.id] = now
         for node in self._cluster.nodes.values():
             node.disk.is_looked_at = True
         for name in changed:

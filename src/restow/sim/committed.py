@@ -16,12 +16,13 @@ from restow.model import TopicPartition
 from restow.wire.batches import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from restow.cluster.log import PartitionLog
     from restow.cluster.replication.partition import HostedPartition
 
 _READ_BYTES = 1 << 20
+_NEVER = None, 0
 
 
 class PartitionKey(NamedTuple):
@@ -45,9 +46,11 @@ class ReplicaAt(NamedTuple):
 class _Memory:
     """The committed batches of one partition."""
 
-    __slots__ = ("acknowledged", "batches", "end", "latest_epoch")
+    __slots__ = ("acknowledged", "batches", "compared", "end", "latest_epoch")
 
     def __init__(self) -> None:
+        self.compared: dict[int, tuple[PartitionLog, int]] = {}
+        """The log of each broker, and the offset up to which it was compared."""
         self.batches: dict[int, int] = {}
         """Checksums by base offset."""
         self.end = 0
@@ -64,7 +67,6 @@ class CommittedRecords:
         self._memories: dict[PartitionKey, _Memory] = {}
         self._present: dict[tuple[str, int], PartitionKey] = {}
         self._newly_acknowledged: dict[TopicPartition, None] = {}
-        self._compared: dict[tuple[int, PartitionKey], tuple[PartitionLog, int]] = {}
 
     def acknowledge(self, topic: str, partition: int, end: int) -> None:
         """Note that the records before this offset are acknowledged, in the present life of the topic."""
@@ -90,8 +92,8 @@ class CommittedRecords:
                 return
             memory.latest_epoch = max(memory.latest_epoch, each.partition.leader_epoch)
             if anew:
-                self._compared.pop((each.broker, key), None)
-            yield from self._compare(key, each, each.partition.log.high_watermark)
+                memory.compared.pop(each.broker, None)
+            yield from _compare(key, memory, each, each.partition.log.high_watermark)
         for leader in usable:
             if leader.partition.is_leader and leader.partition.leader_epoch == memory.latest_epoch:
                 yield from self._check_isr(key, memory, leader.partition, usable)
@@ -110,29 +112,34 @@ class CommittedRecords:
                         f"{key} on broker {each.broker} is in sync in epoch {leader.leader_epoch} and ends "
                         f"at {end}, but {memory.end} was committed and {memory.acknowledged} acknowledged"
                     )
-                yield from self._compare(key, each, memory.end)
+                yield from _compare(key, memory, each, memory.end)
 
-    def _compare(self, key: PartitionKey, replica: ReplicaAt, upto: int) -> Iterator[str]:
-        log, memory = replica.partition.log, self._memories[key]
-        upto = min(upto, log.end_offset)
-        known = self._compared.get((replica.broker, key))
-        at = log.start_offset if known is None or known[0] is not log else known[1]
-        at = max(log.start_offset, min(at, upto))
-        while at < upto:
-            data = log.read(at, _READ_BYTES, upto)
-            if not data:
-                break
-            for position, header in scan(data):
-                base, following = header.base_offset, header.next_offset
-                found = zlib.crc32(data[position : position + header.size])
-                at = max(at, following)
-                if base < log.start_offset:
-                    continue
-                if base >= memory.end:
-                    memory.batches[base], memory.end = found, following
-                elif memory.batches.get(base) != found:
-                    yield (
-                        f"{key} on broker {replica.broker} has another batch at offset {base} "
-                        "than was committed there"
-                    )
-        self._compared[replica.broker, key] = log, at
+
+def _compare(key: PartitionKey, memory: _Memory, replica: ReplicaAt, upto: int) -> Sequence[str]:
+    """Compare a replica up to this offset, from where it was compared last; return what differs."""
+    log = replica.partition.log
+    upto = min(upto, log.end_offset)
+    known, at = memory.compared.get(replica.broker, _NEVER)
+    if known is log and at == upto:
+        return ()
+    at = max(log.start_offset, min(at, upto) if known is log else 0)
+    different = []
+    while at < upto:
+        data = log.read(at, _READ_BYTES, upto)
+        if not data:
+            break
+        for position, header in scan(data):
+            base, following = header.base_offset, header.next_offset
+            found = zlib.crc32(data[position : position + header.size])
+            at = max(at, following)
+            if base < log.start_offset:
+                continue
+            if base >= memory.end:
+                memory.batches[base], memory.end = found, following
+            elif memory.batches.get(base) != found:
+                different.append(
+                    f"{key} on broker {replica.broker} has another batch at offset {base} "
+                    "than was committed there"
+                )
+    memory.compared[replica.broker] = log, at
+    return different
