@@ -45,6 +45,12 @@ class SimClient:
             version = version if allowed is None else min(version, allowed)
         return await self._peers.call(broker, key, version, request, timeout_s=timeout_s)
 
+    async def send(
+        self, key: int, version: int, body: tuple[bytes], broker: int, timeout_s: float
+    ) -> Message:
+        """Send an encoded request and return the response."""
+        return await self._peers.call(broker, key, version, body, timeout_s=timeout_s)
+
     def is_connected(self, broker: int) -> bool:
         return self._peers.is_connected(broker)
 

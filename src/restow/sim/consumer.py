@@ -12,7 +12,7 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from restow.sim.reading import FETCH_VERSION, fetch_request
+from restow.sim.reading import fetch
 from restow.sim.subscription import COOPERATIVE, assigned, assignments, subscription
 from restow.wire.batches import LENGTH_ENDS, scan
 from restow.wire.error_codes import ErrorCode
@@ -285,9 +285,9 @@ class SimConsumer:
 
     async def _fetch(self, leader: int, partitions: list[int]) -> None:
         generation = self._generation
-        request = fetch_request(self._topic, {each: self._positions[each] for each in partitions})
+        offsets = {each: self._positions[each] for each in partitions}
         try:
-            answer = await self._client.ask(request, leader, version=FETCH_VERSION, timeout_s=_ASK_S)
+            answer = await fetch(self._client, leader, self._topic, offsets, _ASK_S)
         except (ConnectionError, TimeoutError):
             self._leaders.clear()
             return

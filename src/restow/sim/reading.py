@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.wire.batches import LENGTH_ENDS, scan
-from restow.wire.messages import FetchRequest, MetadataRequest
+from restow.wire.codec import FETCH
+from restow.wire.fetch import REQUEST_VERSION, encode_fetch_request
+from restow.wire.messages import MetadataRequest
 from restow.wire.records import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from restow.sim.client import SimClient
+    from restow.wire.messages import Message
 
-FETCH_VERSION = 11
 _MOST_BYTES = 1024 * 1024
 _TRIES = 20
 
@@ -56,32 +58,22 @@ async def _leader(client: SimClient, brokers: Iterable[int], topic: str, partiti
 async def _fetch(client: SimClient, leader: int, topic: str, partition: int, offset: int) -> bytes | None:
     if leader < 0:
         return None
-    answer = await client.ask(fetch_request(topic, {partition: offset}), leader, version=FETCH_VERSION)
+    answer = await fetch(client, leader, topic, {partition: offset})
     found = answer.responses[0].partitions[0]
     return None if found.error_code else bytes(found.records or b"")
 
 
-def fetch_request(topic: str, offsets: Mapping[int, int]) -> FetchRequest:
-    """Return a consumer's request, without a session, for partitions of a topic from these offsets on."""
-    partitions = [
-        FetchRequest.FetchTopic.FetchPartition(
-            partition=partition,
-            current_leader_epoch=-1,
-            fetch_offset=offset,
-            log_start_offset=-1,
-            partition_max_bytes=_MOST_BYTES,
-        )
-        for partition, offset in offsets.items()
-    ]
-    return FetchRequest(
+async def fetch(
+    client: SimClient, broker: int, topic: str, offsets: Mapping[int, int], timeout_s: float = 30.0
+) -> Message:
+    """Fetch as a consumer without a session: partitions of a topic from these offsets on."""
+    request = encode_fetch_request(
+        [((topic, partition), (offset, _MOST_BYTES, -1, -1, -1)) for partition, offset in offsets.items()],
         replica_id=-1,
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=_MOST_BYTES,
-        isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[FetchRequest.FetchTopic(topic=topic, partitions=partitions)],
-        forgotten_topics_data=[],
-        rack_id="",
     )
+    return await client.send(FETCH, REQUEST_VERSION, request, broker, timeout_s)

@@ -1,4 +1,4 @@
-"""Hand-written encoder of Fetch responses, which carry the data without copying it.
+"""Hand-written encoders of Fetch: requests, and responses, which carry the data without copying it.
 
     throttle time, error 7+, session 7+
     responses: [topic, [partition, error, high watermark, last stable offset, log start 5+,
@@ -8,7 +8,7 @@ Up to version 12 a topic is given by name, from 13 on by id. From 12 on lengths 
 may have its diverging epoch and its leader; from 16 on the response has those leaders' endpoints.
 Aborted transactions and preferred replicas are always empty, because brokers here have neither.
 
-Requests have no fast path: the generic reader takes 0.3 µs per partition.
+Requests are read by the generic reader, which takes 0.3 µs per partition.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from restow.wire.primitives import (
     LeaderAndEpoch,
     count,
     endpoints_tags,
+    int32s,
     leader_tag,
     string,
     tags,
@@ -49,6 +50,14 @@ _NO_REPLICA = INT32.pack(-1)
 _NULL = b"\x00"
 
 
+REQUEST_VERSION = 12
+"""The version of encoded requests: the last that names topics, and the first that reports diverging logs."""
+_REQUEST = struct.Struct(">iiiibii")
+_REQUEST_PARTITION = struct.Struct(">iiqiqix")  # the last byte: no tagged fields
+_READ_UNCOMMITTED = 0
+_NO_RACK_NO_TAGS = b"\x01\x00"
+
+
 class DivergingEpoch(NamedTuple):
     """The largest epoch up to the requested one, and the offset after its last record."""
 
@@ -67,6 +76,43 @@ class Fetched(NamedTuple):
     records: Buffer | None = b""
     diverging_epoch: DivergingEpoch | None = None
     current_leader: LeaderAndEpoch | None = None
+
+
+def encode_fetch_request(
+    partitions: Iterable[tuple[tuple[str, int], tuple[int, int, int, int, int]]],
+    *,
+    replica_id: int,
+    max_wait_ms: int,
+    min_bytes: int,
+    max_bytes: int,
+    session_id: int,
+    session_epoch: int,
+    forgotten: Iterable[tuple[str, int]] = (),
+) -> tuple[bytes]:
+    """Return the body of a request of REQUEST_VERSION.
+
+    Each partition has its offset, size limit, leader epoch, last fetched epoch and log start offset.
+    """
+    topics: dict[str, list[bytes]] = {}
+    for (topic, number), (offset, most, leader_epoch, last_epoch, start) in partitions:
+        written = _REQUEST_PARTITION.pack(number, leader_epoch, offset, last_epoch, start, most)
+        topics.setdefault(topic, []).append(written)
+    left: dict[str, list[int]] = {}
+    for topic, number in forgotten:
+        left.setdefault(topic, []).append(number)
+    parts = [
+        _REQUEST.pack(
+            replica_id, max_wait_ms, min_bytes, max_bytes, _READ_UNCOMMITTED, session_id, session_epoch
+        ),
+        varint(len(topics) + 1),
+    ]
+    for topic, wanted in topics.items():
+        parts += (string(topic, flexible=True), varint(len(wanted) + 1), *wanted, NO_TAGS)
+    parts.append(varint(len(left) + 1))
+    for topic, numbers in left.items():
+        parts += (string(topic, flexible=True), int32s(numbers, flexible=True), NO_TAGS)
+    parts.append(_NO_RACK_NO_TAGS)
+    return (b"".join(parts),)
 
 
 def encode_fetch_response(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from restow.wire import fetch, metadata, produce
-from restow.wire.messages import FetchResponse, MetadataResponse, ProduceResponse
+from restow.wire.messages import FetchRequest, FetchResponse, MetadataResponse, ProduceResponse
 from restow.wire.metadata import NOT_ASKED_FOR, PartitionMetadata, TopicMetadata, encode_unknown_topic
 from restow.wire.primitives import varint
 from restow.wire.reader import read_length
@@ -48,6 +48,59 @@ def test_fetch_encoder_writes_the_bytes_of_the_codec(version: int, data: st.Data
     content = data.draw(fetched_topics(by_id=version >= 13))
     written = joined(fetch.encode_fetch_response(version, **content))
     assert written == bytes(library_fetch(version, **content).encode(version=version))
+
+
+def partition_names() -> st.SearchStrategy[tuple[str, int]]:
+    return st.tuples(st.sampled_from(("orders", "a" * 200, "ü")), st.integers(0, 2**31 - 1))
+
+
+@settings(max_examples=50)
+@given(
+    wanted=st.dictionaries(
+        partition_names(),
+        st.tuples(
+            st.integers(0, 2**63 - 1),
+            st.integers(0, 2**31 - 1),
+            st.integers(-1, 2**31 - 1),
+            st.integers(-1, 2**31 - 1),
+            st.integers(-1, 2**63 - 1),
+        ),
+        max_size=200,
+    ),
+    forgotten=st.sets(partition_names()),
+    numbers=st.lists(st.integers(-1, 2**31 - 1), min_size=6, max_size=6),
+)
+def test_fetch_request_encoder_writes_the_bytes_of_the_codec(
+    wanted: dict[tuple[str, int], tuple[int, int, int, int, int]],
+    forgotten: set[tuple[str, int]],
+    numbers: list[int],
+) -> None:
+    names = ("replica_id", "max_wait_ms", "min_bytes", "max_bytes", "session_id", "session_epoch")
+    fields = dict(zip(names, numbers, strict=True))
+    topics, left = {}, {}
+    for (topic, number), (offset, most, epoch, last_epoch, start) in wanted.items():
+        partition = FetchRequest.FetchTopic.FetchPartition(
+            partition=number,
+            current_leader_epoch=epoch,
+            fetch_offset=offset,
+            last_fetched_epoch=last_epoch,
+            log_start_offset=start,
+            partition_max_bytes=most,
+        )
+        topics.setdefault(topic, []).append(partition)
+    for topic, number in forgotten:
+        left.setdefault(topic, []).append(number)
+    expected = FetchRequest(
+        isolation_level=0,
+        topics=[FetchRequest.FetchTopic(topic=name, partitions=each) for name, each in topics.items()],
+        forgotten_topics_data=[
+            FetchRequest.ForgottenTopic(topic=name, partitions=each) for name, each in left.items()
+        ],
+        rack_id="",
+        **fields,
+    )
+    written = joined(fetch.encode_fetch_request(wanted.items(), **fields, forgotten=forgotten))
+    assert written == bytes(expected.encode(version=fetch.REQUEST_VERSION))
 
 
 @pytest.mark.parametrize("version", metadata.VERSIONS)

@@ -10,19 +10,15 @@ from restow.cluster.replication import FetchAnswer
 from restow.cluster.store import NoNode, StoreError
 from restow.cluster.store.znodes import BrokerRegistration
 from restow.model import TopicPartition
-from restow.wire.fetch import DivergingEpoch, Fetched
-from restow.wire.messages import FetchRequest, Message
+from restow.wire.codec import FETCH
+from restow.wire.fetch import REQUEST_VERSION, DivergingEpoch, Fetched, encode_fetch_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from restow.cluster.net.peers import Peers
     from restow.cluster.replication import FetchSpec
     from restow.cluster.store import Store
+    from restow.wire.messages import Message
 
-_FETCH = 1
-_FETCH_VERSION = 12
-"""The last version that names topics, and the first that reports diverging logs."""
 _ANSWER_S = 30.0
 
 
@@ -64,8 +60,8 @@ class WireLeader:
         """Fetch from the leader. Raises ConnectionError or TimeoutError without a response."""
         answer = await self._peers.call(
             self._leader_id,
-            _FETCH,
-            _FETCH_VERSION,
+            FETCH,
+            REQUEST_VERSION,
             _request(spec),
             timeout_s=spec.max_wait_ms / 1000 + _ANSWER_S,
         )
@@ -84,39 +80,17 @@ class WireLeader:
         self._peers.hang_up(self._leader_id)
 
 
-def _request(spec: FetchSpec) -> Message:
-    topic_class = FetchRequest.FetchTopic
-    topics: dict[str, list[Message]] = {}
-    for (topic, number), wanted in spec.partitions.items():
-        topics.setdefault(topic, []).append(
-            topic_class.FetchPartition(
-                partition=number,
-                current_leader_epoch=wanted.leader_epoch,
-                fetch_offset=wanted.offset,
-                last_fetched_epoch=wanted.last_fetched_epoch,
-                log_start_offset=wanted.log_start_offset,
-                partition_max_bytes=wanted.max_bytes,
-            )
-        )
-    return FetchRequest(
+def _request(spec: FetchSpec) -> tuple[bytes]:
+    return encode_fetch_request(
+        spec.partitions.items(),
         replica_id=spec.replica_id,
         max_wait_ms=spec.max_wait_ms,
         min_bytes=spec.min_bytes,
         max_bytes=spec.max_bytes,
-        isolation_level=0,
         session_id=spec.session_id,
         session_epoch=spec.session_epoch,
-        topics=[topic_class(topic=name, partitions=partitions) for name, partitions in topics.items()],
-        forgotten_topics_data=_forgotten(spec.forgotten),
-        rack_id="",
+        forgotten=spec.forgotten,
     )
-
-
-def _forgotten(partitions: Iterable[TopicPartition]) -> list[Message]:
-    topics: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        topics.setdefault(topic, []).append(number)
-    return [FetchRequest.ForgottenTopic(topic=name, partitions=numbers) for name, numbers in topics.items()]
 
 
 def _fetched(it: Message) -> Fetched:
