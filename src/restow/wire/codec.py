@@ -12,8 +12,8 @@ clients, so anything unreadable raises MalformedRequest and nothing else.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.errors import RestowError
 from restow.wire.messages import REQUESTS, RESPONSES, Message
@@ -54,8 +54,7 @@ class UnsupportedVersion(RestowError):
         self.correlation_id = correlation_id
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request with its header. `messages` has the body's class."""
 
     api_key: int
@@ -65,8 +64,7 @@ class Request:
     body: Message
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """A response with its header."""
 
     correlation_id: int
@@ -107,9 +105,8 @@ def encode_response(request: Request, body: Message | tuple[Buffer, ...]) -> tup
 
     A tuple is an already encoded body from one of the hot paths.
     """
-    flexible = RESPONSES[request.api_key].flexible_version_q(request.api_version)
     header = _INT32.pack(request.correlation_id)
-    if flexible and request.api_key != API_VERSIONS:
+    if _response_has_tags(request.api_key, request.api_version):
         header += _NO_TAGS
     if isinstance(body, tuple):
         return (header, *body)
@@ -120,12 +117,7 @@ def encode_request(
     api_key: int, version: int, correlation_id: int, client_id: str | None, body: Message | tuple[Buffer, ...]
 ) -> tuple[Buffer, ...]:
     """Return the parts of a request frame, ready for `Connection.send`."""
-    header = _HEADER.pack(api_key, version, correlation_id)
-    if _has_client_id(api_key, version):
-        name = None if client_id is None else client_id.encode()
-        header += _INT16.pack(-1) if name is None else _INT16.pack(len(name)) + name
-    if REQUESTS[api_key].flexible_version_q(version):
-        header += _NO_TAGS
+    header = _HEADER.pack(api_key, version, correlation_id) + _end_of_header(api_key, version, client_id)
     if isinstance(body, tuple):
         return (header, *body)
     return (header, body.encode(version=version))
@@ -133,20 +125,18 @@ def encode_request(
 
 def parse_response(api_key: int, version: int, payload: bytes) -> Response:
     """Return the response to a request of that key and version. Raises MalformedResponse."""
-    message = RESPONSES[api_key]
     try:
         (correlation_id,) = _INT32.unpack_from(payload)
         at = _INT32.size
-        if message.flexible_version_q(version) and api_key != API_VERSIONS:
+        if _response_has_tags(api_key, version):
             at = skip_tags(payload, at)
-        body, _ = reader_of(message, version)(payload, at)
+        body, _ = reader_of(RESPONSES[api_key], version)(payload, at)
     except _CANNOT_BE_READ as error:
         raise MalformedResponse(f"the response to {api_key} v{version} cannot be read: {error}") from error
     return Response(correlation_id, body)
 
 
 def _read_request(payload: bytes, api_key: int, version: int, correlation_id: int) -> Request:
-    message = REQUESTS[api_key]
     at = _HEADER.size
     client_id = None
     if _has_client_id(api_key, version):
@@ -157,12 +147,34 @@ def _read_request(payload: bytes, api_key: int, version: int, correlation_id: in
                 raise Unreadable("the client id is cut off")
             client_id = payload[at : at + length].decode()
             at += length
-    if message.flexible_version_q(version):
+    if _request_has_tags(api_key, version):
         at = skip_tags(payload, at)
-    body, _ = reader_of(message, version)(payload, at)
+    body, _ = reader_of(REQUESTS[api_key], version)(payload, at)
     return Request(api_key, version, correlation_id, client_id, body)
 
 
 def _has_client_id(api_key: int, version: int) -> bool:
     """Return whether the header has a client id. Only ControlledShutdown version 0 has none."""
     return api_key != _CONTROLLED_SHUTDOWN or version > 0
+
+
+@lru_cache(maxsize=1024)
+def _end_of_header(api_key: int, version: int, client_id: str | None) -> bytes:
+    """Return what follows the correlation id in the header of a request. It repeats, so it is cached."""
+    end = b""
+    if _has_client_id(api_key, version):
+        name = None if client_id is None else client_id.encode()
+        end = _INT16.pack(-1) if name is None else _INT16.pack(len(name)) + name
+    return end + _NO_TAGS if _request_has_tags(api_key, version) else end
+
+
+@cache
+def _request_has_tags(api_key: int, version: int) -> bool:
+    """Return whether the header of the request ends in tagged fields."""
+    return bool(REQUESTS[api_key].flexible_version_q(version))
+
+
+@cache
+def _response_has_tags(api_key: int, version: int) -> bool:
+    """Return whether the header of the response ends in tagged fields. That of ApiVersions never does."""
+    return api_key != API_VERSIONS and bool(RESPONSES[api_key].flexible_version_q(version))

@@ -8,7 +8,6 @@ Kafka names errors of a fetch session at the top level and all others with their
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from restow.cluster.faults.asked import METADATA, TOPIC_LISTS, asks_for_all_topics, partitions_of, topic_of
@@ -230,7 +229,7 @@ def _split(request: Request, context: RequestContext, topic: str | None) -> tupl
             setattr(asked, field, [each for each in elements if each not in others])
             setattr(rest, field, others)
             has_rest = has_rest or bool(others)
-    return asked, replace(request, body=rest) if has_rest else None
+    return asked, request._replace(body=rest) if has_rest else None
 
 
 def _metadata_topics(request: Request, context: RequestContext) -> list[Message]:

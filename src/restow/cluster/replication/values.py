@@ -5,7 +5,8 @@ Results are the values that the fast wire encoders take, so that nothing is buil
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -49,8 +50,7 @@ class FetchPartition(NamedTuple):
     """The follower's own log start."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSpec:
+class FetchSpec(NamedTuple):
     """A fetch of a consumer or a follower, within a session (KIP-227) or without.
 
     With a session, the partitions are those that are new or changed since its last fetch.
@@ -70,13 +70,12 @@ class FetchSpec:
         return self.replica_id >= 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchAnswer:
+class FetchAnswer(NamedTuple):
     """The result of a fetch. With a session, partitions without news are left out."""
 
     error_code: int = 0
     session_id: int = NO_SESSION
-    partitions: Mapping[TopicPartition, Fetched] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, Fetched] = MappingProxyType({})
 
 
 class FoundOffset(NamedTuple):
