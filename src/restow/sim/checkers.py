@@ -19,8 +19,9 @@ from restow.sim.committed import CommittedRecords, PartitionKey, ReplicaAt
 from restow.sim.states import NOBODY, topics_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from restow.cluster.broker.services import Services
     from restow.cluster.replication.partition import HostedPartition
     from restow.sim.cluster import SimCluster, SimNode
 
@@ -66,21 +67,24 @@ class Invariants:
             self._seen[node.id] = now
         for node in self._cluster.nodes.values():
             node.disk.is_looked_at = True
+        services = {node.id: node.broker.services for node in self._running()}
         for name in changed:
-            yield from self._check_partition(name, anew=anew)
+            yield from self._check_partition(name, services, anew=anew)
         for node in self._cluster.nodes.values():
             node.disk.is_looked_at = False
 
-    def _check_partition(self, name: TopicPartition, *, anew: bool) -> Iterator[str]:
-        lives: defaultdict[PartitionKey, list[ReplicaAt]] = defaultdict(list)
-        for node in self._running():
-            services = node.broker.services
-            partition = services.replicas.partition(name)
+    def _check_partition(
+        self, name: TopicPartition, services: Mapping[int, Services], *, anew: bool
+    ) -> Iterator[str]:
+        lives: defaultdict[str | None, list[ReplicaAt]] = defaultdict(list)
+        for broker, each in services.items():
+            partition = each.replicas.partition(name)
             if partition is not None:
-                key = PartitionKey(name.topic, services.logs.topic_id_of(name), name.partition)
-                lives[key].append(ReplicaAt(node.id, partition))
-                yield from self._check_replica(key, node.id, partition)
-        for key, replicas in lives.items():
+                lives[each.logs.topic_id_of(name)].append(ReplicaAt(broker, partition))
+        for topic_id, replicas in lives.items():
+            key = PartitionKey(name.topic, topic_id, name.partition)
+            for broker, partition in replicas:
+                yield from self._check_replica(key, broker, partition)
             yield from self.committed.check(key, replicas, anew=anew)
 
     def _running(self) -> Iterator[SimNode]:

@@ -68,12 +68,16 @@ class CommittedRecords:
         self._present: dict[tuple[str, int], PartitionKey] = {}
         self._newly_acknowledged: dict[TopicPartition, None] = {}
 
-    def acknowledge(self, topic: str, partition: int, end: int) -> None:
-        """Note that the records before this offset are acknowledged, in the present life of the topic."""
+    def acknowledge(self, topic: str, partition: int, end: int) -> bool:
+        """Note that the records before this offset are acknowledged, in the present life of the topic.
+
+        Return whether the partition is known; otherwise it must be said again.
+        """
         key = self._present.get((topic, partition))
         if key is not None and end > self._memories[key].acknowledged:
             self._memories[key].acknowledged = end
             self._newly_acknowledged[TopicPartition(topic, partition)] = None
+        return key is not None
 
     def newly_acknowledged(self) -> dict[TopicPartition, None]:
         """Return the partitions with acknowledgements since the last call."""

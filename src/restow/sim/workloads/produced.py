@@ -31,6 +31,8 @@ class ProducedTopic:
         self._chance = context.chance(f"records of {topic}")
         self._client = context.client(f"producer-of-{topic}")
         self._producer = SimProducer(self._client, context.cluster.nodes, topic)
+        self._told: dict[int, int] = {}
+        """The ends that the checkers know."""
         self.lost = 0
 
     @property
@@ -62,9 +64,13 @@ class ProducedTopic:
             await self._round()
 
     def acknowledge(self) -> None:
-        """Tell the checkers what is acknowledged."""
+        """Tell the checkers what is newly acknowledged."""
         for partition, lane in self._producer.lanes.items():
-            self._context.committed.acknowledge(self.topic, partition, lane.acknowledged_end)
+            end = lane.acknowledged_end
+            if end != self._told.get(partition) and self._context.committed.acknowledge(
+                self.topic, partition, end
+            ):
+                self._told[partition] = end
 
     async def finish(self) -> AsyncIterator[str]:
         """Read everything, and yield how it differs from what was acknowledged."""
