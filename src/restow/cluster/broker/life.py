@@ -277,9 +277,7 @@ class Life:
         services.quotas.refresh()
         if topic is None:
             self._tasks.start(self._register_anew(), "registration")
-        topics = {each.topic for each in services.logs.partitions} if topic is None else {topic}
-        for each in topics:
-            services.logs.reconfigure(each)
+        services.logs.reconfigure(topic)
         may_be_unclean = topic is None or services.configs.settings(topic).unclean_leader_election
         if may_be_unclean and services.controller.is_active:
             self._tasks.start(services.controller.elect_missing_leaders(), "election of missing leaders")

@@ -96,18 +96,22 @@ class BrokerConfigs:
         self._broker: dict[str, str] = {}
         self._topics: dict[str, dict[str, str]] = {}
         self._settings: dict[str, TopicSettings] = {}
+        self._defaults: dict[str, Value] = {}
+        """The values that topics have unless they state others; empty if they must be read anew."""
 
     # Values from the store. Invalid ones are logged and ignored, because any tool may have written them.
 
     def set_broker(self, values: Mapping[str, str]) -> None:
         """Set this broker's dynamic configs."""
-        self._broker = _readable(BROKER_CONFIGS, values)
-        self._settings.clear()
+        if (found := _readable(BROKER_CONFIGS, values)) != self._broker:
+            self._broker = found
+            self._forget_settings()
 
     def set_all_brokers(self, values: Mapping[str, str]) -> None:
         """Set the dynamic configs of all brokers."""
-        self._all_brokers = _readable(BROKER_CONFIGS, values)
-        self._settings.clear()
+        if (found := _readable(BROKER_CONFIGS, values)) != self._all_brokers:
+            self._all_brokers = found
+            self._forget_settings()
 
     def set_topic(self, topic: str, values: Mapping[str, str]) -> None:
         """Set the topic's configs."""
@@ -166,11 +170,17 @@ class BrokerConfigs:
         )
 
     def _put_together(self, own: Mapping[str, str]) -> TopicSettings:
-        found: dict[str, Value] = {}
-        for definition in TOPIC_CONFIGS.values():
-            text = next(self._stated_for_topic(definition, own)).value
-            found[definition.name] = definition.parse(text or "")
-        return _settings_of(found)
+        if not self._defaults:
+            self._defaults = {
+                name: each.parse(next(self._stated_for_topic(each, {})).value or "")
+                for name, each in TOPIC_CONFIGS.items()
+            }
+        stated = {name: TOPIC_CONFIGS[name].parse(text) for name, text in own.items()}
+        return _settings_of(self._defaults | stated)
+
+    def _forget_settings(self) -> None:
+        self._settings.clear()
+        self._defaults = {}
 
     # Descriptions
 

@@ -199,17 +199,17 @@ class LogManager:
         self._attend(log)
         return log
 
-    def reconfigure(self, topic: str) -> None:
-        """Apply the topic's changed settings."""
+    def reconfigure(self, topic: str | None = None) -> None:
+        """Apply the changed settings of the topic, or of all topics."""
         for partition, home in self._home.items():
-            if partition.topic == topic:
+            if topic is None or partition.topic == topic:
                 log = home.logs[partition]
-                log.config = self._config_of(topic)
+                log.config = self._config_of(partition.topic)
                 self._attend(log)
         for directory in self.directories:
             for partition, log in directory.futures.items():
-                if partition.topic == topic:
-                    log.config = self._config_of(topic)
+                if topic is None or partition.topic == topic:
+                    log.config = self._config_of(partition.topic)
 
     def checkpoint(self) -> None:
         """Write the checkpoints of all logs."""
