@@ -1,10 +1,11 @@
-"""Read a partition from its beginning to its end."""
+"""Read partitions from their beginnings to their ends."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from restow.wire.batches import LENGTH_ENDS, scan
+from restow.wire.batches import scan
 from restow.wire.codec import FETCH
 from restow.wire.fetch import REQUEST_VERSION, encode_fetch_request
 from restow.wire.messages import MetadataRequest
@@ -18,32 +19,55 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 1024 * 1024
 _TRIES = 20
+_DONE = -1
+"""Instead of an offset: all records up to the high watermark are read."""
 
 
 async def read_all(
-    client: SimClient, brokers: Iterable[int], topic: str, partition: int
-) -> list[bytes] | None:
-    """Return the values of its records, or None if it cannot be read."""
-    values: list[bytes] = []
-    offset = 0
+    client: SimClient, brokers: Iterable[int], topic: str, partitions: Iterable[int]
+) -> dict[int, list[bytes]]:
+    """Return the values of all records of these partitions, without those that cannot be read."""
+    brokers = tuple(brokers)
+    offsets = dict.fromkeys(partitions, 0)
+    values: dict[int, list[bytes]] = {each: [] for each in offsets}
     for _ in range(_TRIES):
-        leader = await _leader(client, brokers, topic, partition)
-        try:
-            while (batches := await _fetch(client, leader, topic, partition, offset)) is not None:
-                if not batches:
-                    return values
-                for position, header in scan(batches):
-                    end = position + LENGTH_ENDS + header.length
-                    records = parse(batches[position:end])
-                    values.extend(each.value or b"" for each in records if each.offset >= offset)
-                    offset = header.base_offset + header.last_offset_delta + 1
-        except (ConnectionError, TimeoutError):
-            pass
+        leaders = await _leaders(client, brokers, topic)
+        for leader in sorted(set(leaders.values()) - {-1}):
+            led = {each: at for each, at in offsets.items() if leaders.get(each) == leader}
+            with suppress(ConnectionError, TimeoutError):
+                await _read_from(client, leader, topic, led, values)
+            offsets = {each: at for each, at in (offsets | led).items() if at != _DONE}
+        if not offsets:
+            break
         await client.clock.sleep(1.0)
-    return None
+    return {each: found for each, found in values.items() if each not in offsets}
 
 
-async def _leader(client: SimClient, brokers: Iterable[int], topic: str, partition: int) -> int:
+async def _read_from(
+    client: SimClient, leader: int, topic: str, offsets: dict[int, int], values: dict[int, list[bytes]]
+) -> None:
+    """Read partitions until all are done or refused, or nothing more comes, and move their offsets on."""
+    left, has_come = dict(offsets), True
+    while left and has_come:
+        answer = await fetch(client, leader, topic, left)
+        has_come = False
+        for found in answer.responses[0].partitions if answer.responses else ():
+            partition, offset = found.partition_index, left[found.partition_index]
+            batches = bytes(found.records or b"")
+            for position, header in scan(batches):
+                records = parse(batches[position : position + header.size])
+                values[partition].extend(each.value or b"" for each in records if each.offset >= offset)
+                offset = header.next_offset
+                has_come = True
+            left[partition] = offsets[partition] = offset
+            if found.error_code:
+                del left[partition]
+            elif offset >= found.high_watermark:
+                offsets[partition] = _DONE
+                del left[partition]
+
+
+async def _leaders(client: SimClient, brokers: Iterable[int], topic: str) -> dict[int, int]:
     for broker in brokers:
         try:
             answer = await client.ask(MetadataRequest(topics=None), broker)
@@ -51,16 +75,8 @@ async def _leader(client: SimClient, brokers: Iterable[int], topic: str, partiti
             continue
         for each in answer.topics:
             if each.name == topic:
-                return {p.partition_index: int(p.leader_id) for p in each.partitions}[partition]
-    return -1
-
-
-async def _fetch(client: SimClient, leader: int, topic: str, partition: int, offset: int) -> bytes | None:
-    if leader < 0:
-        return None
-    answer = await fetch(client, leader, topic, {partition: offset})
-    found = answer.responses[0].partitions[0]
-    return None if found.error_code else bytes(found.records or b"")
+                return {p.partition_index: int(p.leader_id) for p in each.partitions}
+    return {}
 
 
 async def fetch(

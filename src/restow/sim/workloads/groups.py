@@ -177,10 +177,10 @@ class Grouping(Workload):
             self._start_all()  # a member may have left after it had caught up, and before the last record
             await asyncio.sleep(_LOOK_EVERY_S)
         client = self.context.client("group-check")
-        for partition in self._partitions():
-            values = await read_all(client, self.context.cluster.nodes, TOPIC, partition)
+        found = await read_all(client, self.context.cluster.nodes, TOPIC, self._partitions())
+        for partition, values in found.items():
             for group in self._groups:
-                missed = [each for each in values or () if each not in group.record.read[partition]]
+                missed = [each for each in values if each not in group.record.read[partition]]
                 if missed:
                     yield f"{group.record.group} has not read {len(missed)} records of {TOPIC}-{partition}"
         client.close()

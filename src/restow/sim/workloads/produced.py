@@ -74,12 +74,13 @@ class ProducedTopic:
 
     async def finish(self) -> AsyncIterator[str]:
         """Read everything, and yield how it differs from what was acknowledged."""
-        for partition, lane in sorted(self._producer.lanes.items()):
-            found = await read_all(self._client, self._context.cluster.nodes, self.topic, partition)
-            if found is None:
+        lanes = dict(sorted(self._producer.lanes.items()))
+        found = await read_all(self._client, self._context.cluster.nodes, self.topic, lanes)
+        for partition, lane in lanes.items():
+            if partition not in found:
                 yield f"{self.topic}-{partition} cannot be read"
                 continue
-            for what in self._compare(lane.acknowledged, found):
+            for what in self._compare(lane.acknowledged, found[partition]):
                 yield f"{self.topic}-{partition} {what}"
         self._client.close()
 
