@@ -98,6 +98,8 @@ class BrokerConfigs:
         self._settings: dict[str, TopicSettings] = {}
         self._defaults: dict[str, Value] = {}
         """The values that topics have unless they state others; empty if they must be read anew."""
+        self._described: tuple[ConfigEntry, ...] = ()
+        """All configs of this broker; empty if they must be put together anew."""
 
     # Values from the store. Invalid ones are logged and ignored, because any tool may have written them.
 
@@ -105,13 +107,13 @@ class BrokerConfigs:
         """Set this broker's dynamic configs."""
         if (found := _readable(BROKER_CONFIGS, values)) != self._broker:
             self._broker = found
-            self._forget_settings()
+            self._forget()
 
     def set_all_brokers(self, values: Mapping[str, str]) -> None:
         """Set the dynamic configs of all brokers."""
         if (found := _readable(BROKER_CONFIGS, values)) != self._all_brokers:
             self._all_brokers = found
-            self._forget_settings()
+            self._forget()
 
     def set_topic(self, topic: str, values: Mapping[str, str]) -> None:
         """Set the topic's configs."""
@@ -178,9 +180,10 @@ class BrokerConfigs:
         stated = {name: TOPIC_CONFIGS[name].parse(text) for name, text in own.items()}
         return _settings_of(self._defaults | stated)
 
-    def _forget_settings(self) -> None:
+    def _forget(self) -> None:
         self._settings.clear()
         self._defaults = {}
+        self._described = ()
 
     # Descriptions
 
@@ -208,6 +211,13 @@ class BrokerConfigs:
 
     def describe_broker(self, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
         """Return this broker's configs: all, or the named ones that exist."""
+        if names is None:
+            if not self._described:
+                self._described = self._describe_broker(None)
+            return self._described
+        return self._describe_broker(names)
+
+    def _describe_broker(self, names: Iterable[str] | None) -> tuple[ConfigEntry, ...]:
         return tuple(
             _entry(
                 each,
