@@ -95,6 +95,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> _Call:
         return self.call_at(self._now_s + delay, callback, *args, context=context)
 
+    def create_task(  # type: ignore[override]
+        self,
+        coro: Coroutine[Any, Any, T],
+        *,
+        name: str | None = None,
+        context: object = None,  # noqa: ARG002
+    ) -> asyncio.Task[T]:
+        """Make a task without what asyncio checks first: there is no task factory, and the loop is open."""
+        return asyncio.Task(coro, loop=self, name=name)
+
     def _run_once(self) -> None:
         """Run what is ready, or jump to the next timers, until the loop is told to stop.
 

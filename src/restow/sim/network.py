@@ -212,6 +212,7 @@ class SimConnection:
     ) -> None:
         self._network, self.node, self._handler, self.peer = network, node, handler, peer
         self._max_frame_bytes = max_frame_bytes
+        self._loop = asyncio.get_running_loop()
         self.other: SimConnection | None = None
         self.when_gone: Callable[[], object] = lambda: None
         self.inbox: list[tuple[float, bytes | _Bye]] = []
@@ -278,8 +279,7 @@ class SimConnection:
     def deliver_soon(self) -> None:
         """Deliver received data at the next turn."""
         if self.inbox and self._timer is None and not self.is_gone:
-            at_s = max(self.inbox[0][0], asyncio.get_running_loop().time())
-            self._timer = asyncio.get_running_loop().call_at(at_s, self._deliver)
+            self._timer = self._loop.call_at(max(self.inbox[0][0], self._loop.time()), self._deliver)
 
     def _put(self, what: bytes | _Bye) -> None:
         """Put it on the wire behind everything sent before."""
@@ -289,7 +289,7 @@ class SimConnection:
                 self._answer_reset()
             return
         wire = self._network.wire(self.node, other.node)
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._loop.time()
         size = 0 if isinstance(what, _Bye) else len(what)
         wire.free_at_s = max(wire.free_at_s, now_s) + (size + 60) / wire.bytes_per_s
         jitter_s = wire.jitter_s * self._network.chance.randrange(1000) / 1000
@@ -302,14 +302,14 @@ class SimConnection:
 
     def _answer_reset(self) -> None:
         """Reset the connection, because the restarted machine does not know it."""
-        self.inbox.append((asyncio.get_running_loop().time(), _Bye(ConnectionResetError("unknown there"))))
+        self.inbox.append((self._loop.time(), _Bye(ConnectionResetError("unknown there"))))
         self.deliver_soon()
 
     def _deliver(self) -> None:
         self._timer = None
         while self.inbox and not self.is_gone:
             at_s, what = self.inbox[0]
-            if at_s > asyncio.get_running_loop().time():
+            if at_s > self._loop.time():
                 self.deliver_soon()
                 return
             source = self.other.node if self.other is not None else self.node
@@ -346,7 +346,7 @@ class SimConnection:
             return
         self.is_gone = self._hung_up = True
         self._let_go()
-        asyncio.get_running_loop().call_soon(self._handler.closed, reason)
+        self._loop.call_soon(self._handler.closed, reason)
 
     def _let_go(self) -> None:
         self._network.remove(self)
@@ -358,6 +358,8 @@ class SimConnection:
 
     def wake_drained(self) -> None:
         """Wake the tasks that wait for fewer unsent bytes."""
+        if not self._drained:
+            return
         waiting, self._drained = self._drained, []
         for each in waiting:
             if not each.done():
