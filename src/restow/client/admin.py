@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from restow.client.errors import BrokerError, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from restow.client.values import (
         BrokerLogDirs,
@@ -45,9 +45,9 @@ class Admin(Protocol):
         """Delete topics."""
 
     async def describe_configs(
-        self, of: Iterable[ConfigResource]
+        self, of: Iterable[ConfigResource], keys: Collection[str] | None = None
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
-        """Return all configs in force of topics and brokers."""
+        """Return the configs in force of topics and brokers: all, or at least those with these keys."""
 
     async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Mapping[str, str | None]]

@@ -12,7 +12,7 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from restow.client.link import Link
     from restow.wire.messages import Message
@@ -28,11 +28,11 @@ class ConfigRequests(Requests):
     """Requests about configs."""
 
     async def describe_configs(
-        self, of: Iterable[ConfigResource]
+        self, of: Iterable[ConfigResource], keys: Collection[str] | None = None
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         """Ask all brokers at the same time: one that does not answer delays none of the others."""
         asked = _by_broker(tuple(of))
-        answers = await asyncio.gather(*(_describe(self._link, broker, some) for broker, some in asked))
+        answers = await asyncio.gather(*(_describe(self._link, broker, some, keys) for broker, some in asked))
         return {resource: told for answer in answers for resource, told in answer.items()}
 
     async def incremental_alter_configs(
@@ -70,12 +70,14 @@ class ConfigRequests(Requests):
 
 
 async def _describe(
-    link: Link, broker: int | None, some: Sequence[ConfigResource]
+    link: Link, broker: int | None, some: Sequence[ConfigResource], keys: Collection[str] | None
 ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsRequest.DescribeConfigsResource(
-                resource_type=_KINDS[each.of], resource_name=each.name, configuration_keys=None
+                resource_type=_KINDS[each.of],
+                resource_name=each.name,
+                configuration_keys=None if keys is None else sorted(keys),
             )
             for each in some
         ],

@@ -27,7 +27,7 @@ from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 
     from restow.client.values import BrokerLogDirs, ConfigResource, NewTopic, TopicPartitionReplica
     from restow.model import BrokerId
@@ -72,7 +72,9 @@ class ZooKeeperAdmin:
         return {name: _cannot("topics are not deleted through ZooKeeper here") for name in topics}
 
     async def describe_configs(
-        self, of: Iterable[ConfigResource]
+        self,
+        of: Iterable[ConfigResource],
+        keys: Collection[str] | None = None,  # noqa: ARG002  a znode is read whole
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         """Return dynamic configs only: brokers' files and Kafka's defaults are not in ZooKeeper."""
         wanted = tuple(of)

@@ -20,7 +20,7 @@ from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from restow.client import ConfigResource, NewTopic, TopicPartitionReplica
     from tests.clock import SleepingClock
@@ -119,7 +119,7 @@ class FakeAdmin:
         )
 
     async def describe_configs(
-        self, of: Iterable[ConfigResource]
+        self, of: Iterable[ConfigResource], keys: Collection[str] | None = None
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         self.check()
         answer: dict[ConfigResource, Mapping[str, Config] | BrokerError] = {}
@@ -134,6 +134,7 @@ class FakeAdmin:
                 answer[each] = {
                     key: Config(name=key, value=value, source=source)
                     for key, value in self.set_.get(each, {}).items()
+                    if keys is None or key in keys
                 }
         return answer
 

@@ -29,7 +29,7 @@ from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, plan_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from restow.client import BrokerError, Config
@@ -206,12 +206,12 @@ def test_run_begins_a_step_later_if_it_could_not_be_throttled_for_a_moment(
     ask, silent = stage.admin.describe_configs, ["once"]
 
     async def configs(
-        of: Iterable[ConfigResource],
+        of: Iterable[ConfigResource], keys: Collection[str] | None = None
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         if "run" in stage.kinds() and silent:
             silent.pop()
             raise Unreachable("nobody answers")
-        return await ask(of)
+        return await ask(of, keys)
 
     monkeypatch.setattr(stage.admin, "describe_configs", configs)
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good

@@ -17,7 +17,7 @@ from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import THROTTLED, Stage, control_of, make_stage, plan_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from restow.client import BrokerError, Config
@@ -51,11 +51,11 @@ def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
         return outcome
 
     async def told(
-        of: Iterable[ConfigResource],
+        of: Iterable[ConfigResource], keys: Collection[str] | None = None
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         real, admin.set_ = admin.set_, known
         try:
-            return await ask(of)
+            return await ask(of, keys)
         finally:
             admin.set_ = real
 

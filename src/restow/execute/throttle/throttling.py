@@ -196,7 +196,7 @@ class Throttling:
 
     async def _ask(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
         owners = {ConfigResource(s.of, s.name) for s in settings}
-        answers = await self._admin.describe_configs(sorted(owners))
+        answers = await self._admin.describe_configs(sorted(owners), {s.key for s in settings})
         current: dict[Setting, str | None] = {}
         gone = set()
         for setting in settings:
@@ -264,7 +264,8 @@ async def used_by_others(admin: Admin, own: Collection[TopicPartition]) -> froze
     }
     if not moves:
         return frozenset()
-    configs = await admin.describe_configs(sorted({ConfigResource("topic", name.topic) for name in moves}))
+    topics = sorted({ConfigResource("topic", name.topic) for name in moves})
+    configs = await admin.describe_configs(topics, REPLICAS)
     used: set[BrokerId] = set()
     for name, move in moves.items():
         told = configs.get(ConfigResource("topic", name.topic))
