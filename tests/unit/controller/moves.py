@@ -139,8 +139,11 @@ async def at_rest(cluster: FakeCluster) -> bool:
     return await request_is_gone(cluster)
 
 
-async def finish(cluster: FakeCluster) -> None:
-    """Let followers catch up until no reassignment is left, then wait until all brokers know."""
+async def finish(cluster: FakeCluster, controller: Controller | None = None) -> None:
+    """Let followers catch up until no reassignment is left, then wait until all brokers know.
+
+    That may be so before the last steps of an event: wait until the controller has done these, too.
+    """
 
     async def is_over() -> bool:
         await catch_up(cluster)
@@ -149,6 +152,8 @@ async def finish(cluster: FakeCluster) -> None:
     await cluster.until(is_over)
     await cluster.settled()
     await cluster.until(lambda: files_are_right(cluster))
+    if controller is not None:
+        await controller.list_reassignments(None)
 
 
 async def files_are_right(cluster: FakeCluster) -> bool:

@@ -47,10 +47,10 @@ def orders(broker: FakeBroker, kind: type) -> list[object]:
 
 def test_reassignment_runs_its_steps_in_order() -> None:
     async def run() -> None:
-        async with moving_cluster((0, 1)) as (cluster, _, watcher):
+        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             await ask_by_node(cluster, t=(1, 2))
             await cluster.until(lambda: watcher.labels() == U + A)
-            await finish(cluster)
+            await finish(cluster, controller)
             assert watcher.labels() == U + A + B
             assert [step.name for step in LABELS] == U + A + B
 
@@ -155,7 +155,7 @@ def test_adding_replicas_keeps_the_leader(target: tuple[int, ...]) -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             assert await alter(controller, target) is None
             assert (await assignment(cluster)).adding == (2,)
-            await finish(cluster)
+            await finish(cluster, controller)
             state = await cluster.state("t", 0)
             assert (state.leader, set(state.isr)) == (0, {0, 1, 2})
             assert await assignment(cluster) == ReplicaAssignment(target)
@@ -169,7 +169,7 @@ def test_removing_replicas_keeps_the_leader_if_it_stays(target: tuple[int, ...],
     async def run() -> None:
         async with moving_cluster((0, 1, 2)) as (cluster, controller, watcher):
             assert await alter(controller, target) is None
-            await finish(cluster)
+            await finish(cluster, controller)
             state = await cluster.state("t", 0)
             assert (state.leader, set(state.isr)) == (leader, set(target))
             assert watcher.labels() == U + B
@@ -214,7 +214,7 @@ def test_reassignment_to_current_replicas_completes_at_once() -> None:
             assert await alter(controller, (0, 1)) is None
             await ask_by_node(cluster, t=(0, 1))
             await cluster.until(lambda: request_is_gone(cluster))
-            await finish(cluster)
+            await finish(cluster, controller)
             assert watcher.labels() == B + B
 
     asyncio.run(run())
@@ -232,7 +232,7 @@ def test_kafka_15665_reassignment_completes_only_with_whole_target_in_isr() -> N
             await turns()
             assert watcher.labels() == U + A
             await change_isr(cluster, joins=(1,))
-            await finish(cluster)
+            await finish(cluster, controller)
             assert watcher.labels() == U + A + B
 
     asyncio.run(run())
