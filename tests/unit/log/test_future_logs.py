@@ -27,7 +27,7 @@ ALL = 1 << 20
 
 
 def filled(broker: Broker, batches: int = 20, size: int = 100) -> PartitionLog:
-    log = broker.logs.get_or_create(T0, topic_id="i")
+    log = broker.logs.get_or_create(T0, topic_id="i" * 22)
     for number in range(batches):
         log.append_as_leader(batch_of(b"%03d" % number + bytes(size)), number // 5, 0)
     log.high_watermark = log.end_offset
@@ -150,7 +150,7 @@ def test_move_continues_after_a_crash_at_any_step(tmp_path: Path, step: MoveStep
     found = again.logs.get(T0)
     assert found is not None
     assert values_of(found) == values
-    assert again.logs.topic_id_of(T0) == "i"
+    assert again.logs.topic_id_of(T0) == "i" * 22
     assert sum(T0 in each.logs for each in again.logs.directories) == 1
     if step in (MoveStep.L1, MoveStep.L2, MoveStep.L3):
         assert again.logs.futures.partitions == (T0,)
@@ -265,9 +265,9 @@ def test_copy_of_an_earlier_topic_is_dropped(tmp_path: Path) -> None:
     broker.logs.release()
     for file in (tmp_path / "d0" / "t-0").iterdir():
         if file.name == "partition.metadata":
-            file.write_text("version: 0\ntopic_id: j")
+            file.write_text("version: 0\ntopic_id: " + "j" * 22)
     again = Broker(tmp_path).started()
-    assert again.logs.topic_id_of(T0) == "j"
+    assert again.logs.topic_id_of(T0) == "j" * 22
     assert again.logs.futures.partitions == ()
     again.logs.release()
 

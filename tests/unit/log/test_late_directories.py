@@ -39,8 +39,8 @@ def folders(path: Path) -> dict[str, list[str]]:
 
 def test_directory_is_made_by_the_first_append(tmp_path: Path) -> None:
     logs = started(tmp_path)
-    log = logs.get_or_create(T0, topic_id="id-of-t")
-    logs.get_or_create(T1, topic_id="id-of-t")
+    log = logs.get_or_create(T0, topic_id="id-of-t" * 3 + "-")
+    logs.get_or_create(T1, topic_id="id-of-t" * 3 + "-")
     assert folders(tmp_path) == {}
     log.append_as_leader(batch_of(b"a"), 0, 0)
     assert folders(tmp_path) == {
@@ -51,7 +51,7 @@ def test_directory_is_made_by_the_first_append(tmp_path: Path) -> None:
 
 def test_other_directories_are_made_in_the_background(tmp_path: Path) -> None:
     logs = started(tmp_path)
-    logs.get_or_create(T0, topic_id="id-of-t")
+    logs.get_or_create(T0, topic_id="id-of-t" * 3 + "-")
     logs.get_or_create(T1)
     assert logs.next_due_ms == 0
     assert sum(1 for _ in logs.tend()) == 2
@@ -62,11 +62,11 @@ def test_other_directories_are_made_in_the_background(tmp_path: Path) -> None:
 
 def test_close_makes_all_directories(tmp_path: Path) -> None:
     logs = started(tmp_path)
-    logs.get_or_create(T0, topic_id="id-of-t")
+    logs.get_or_create(T0, topic_id="id-of-t" * 3 + "-")
     logs.close()
     again = started(tmp_path)
     assert again.partitions == (T0,)
-    assert again.directories[0].topic_ids == {T0: "id-of-t"}
+    assert again.directories[0].topic_ids == {T0: "id-of-t" * 3 + "-"}
     again.release()
 
 

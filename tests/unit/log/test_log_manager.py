@@ -63,11 +63,24 @@ def test_new_log_goes_to_log_dir_with_fewest_logs(tmp_path: Path) -> None:
     broker.logs.release()
 
 
+@pytest.mark.parametrize("left", ["topic_id: iii", "topic_id: iii" + "\0" * 19, ""])
+def test_torn_topic_id_is_not_that_of_another_topic(tmp_path: Path, left: str) -> None:
+    broker = Broker(tmp_path).started()
+    broker.logs.get_or_create(T0, topic_id="i" * 22).append_as_leader(batch_of(b"a"), 0, 0)
+    broker.logs.close()
+    (torn,) = tmp_path.rglob("partition.metadata")
+    torn.write_text(f"version: 0\n{left}")
+    again = Broker(tmp_path).started()
+    assert again.logs.topic_id_of(T0) is None
+    assert again.logs.get_or_create(T0, topic_id="i" * 22).end_offset == 1
+    assert again.logs.topic_id_of(T0) == "i" * 22
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_logs_are_restored_after_a_restart(tmp_path: Path, clean: bool) -> None:
     broker = Broker(tmp_path).started()
     for partition in (T0, T1, T2):
-        log = broker.logs.get_or_create(partition, topic_id=f"id-of-{partition}")
+        log = broker.logs.get_or_create(partition, topic_id=f"id-of-{partition}".ljust(22, "-"))
         for number in range(20):
             log.append_as_leader(batch_of(b"%d" % number), 4, 0)
         log.high_watermark = 15
@@ -79,7 +92,7 @@ def test_logs_are_restored_after_a_restart(tmp_path: Path, clean: bool) -> None:
     for partition in (T0, T1, T2):
         log = again.logs.directory_of(partition).logs[partition]
         assert (log.end_offset, log.high_watermark, log.epochs.latest) == (20, 15, 4)
-        assert again.logs.topic_id_of(partition) == f"id-of-{partition}"
+        assert again.logs.topic_id_of(partition) == f"id-of-{partition}".ljust(22, "-")
     assert log.start_offset == 5
     assert len(read_all(log)) == 15
     again.logs.release()
@@ -125,7 +138,7 @@ def test_log_dir_of_another_broker_is_refused(tmp_path: Path) -> None:
 
 def test_damaged_checkpoints_are_ignored(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=1).started()
-    broker.logs.get_or_create(T0, topic_id="i").append_as_leader(batch_of(b"a"), 0, 0)
+    broker.logs.get_or_create(T0, topic_id="i" * 22).append_as_leader(batch_of(b"a"), 0, 0)
     broker.logs.close()
     for path in (tmp_path / "d0").glob("*-checkpoint"):
         path.write_bytes(b"\xff\xfe rubbish")
@@ -133,7 +146,7 @@ def test_damaged_checkpoints_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "d0" / "some folder").mkdir()
     again = Broker(tmp_path, dirs=1).started()
     assert again.logs.partitions == (T0,)
-    log = again.logs.get_or_create(T0, topic_id="j")
+    log = again.logs.get_or_create(T0, topic_id="j" * 22)
     assert (log.high_watermark, values_of(log)) == (0, [b"a"])
     again.logs.release()
 
@@ -349,7 +362,7 @@ def test_changed_settings_apply_to_open_logs(tmp_path: Path) -> None:
 
 def test_future_log_replaces_the_current_one(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
-    log = broker.logs.get_or_create(T0, topic_id="i")
+    log = broker.logs.get_or_create(T0, topic_id="i" * 22)
     log.append_as_leader(batch_of(b"a", b"b"), 0, 0)
     with pytest.raises(UnknownLog, match="future"):
         broker.logs.replace_with_future(T0)
@@ -363,7 +376,7 @@ def test_future_log_replaces_the_current_one(tmp_path: Path) -> None:
     moved = again.logs.replace_with_future(T0)
     assert moved.directory == f"{again.paths[1]}/t-0"
     assert values_of(moved) == [b"a", b"b"]
-    assert again.logs.topic_id_of(T0) == "i"
+    assert again.logs.topic_id_of(T0) == "i" * 22
     again.tend()
     assert [sorted(p.name for p in (tmp_path / d).iterdir() if p.is_dir()) for d in ("d0", "d1")] == [
         [],

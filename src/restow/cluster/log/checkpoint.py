@@ -12,6 +12,7 @@ as `key=value` and `key: value` lines.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.log.epochs import EpochStart
@@ -28,6 +29,7 @@ CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
+_TOPIC_ID = re.compile(r"[\w-]{22}", re.ASCII)
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 
@@ -93,10 +95,13 @@ def encode_topic_id(topic_id: str) -> bytes:
 
 
 def decode_topic_id(data: bytes) -> str:
-    """Decode the topic id from `partition.metadata`, or raise InvalidCheckpoint."""
+    """Decode the topic id from `partition.metadata`, or raise InvalidCheckpoint.
+
+    The file is not synced, so a power loss may cut it. Half an id would look like that of another topic.
+    """
     for line in _text(data).splitlines():
         key, _, value = line.partition(":")
-        if key.strip() == "topic_id" and value.strip():
+        if key.strip() == "topic_id" and _TOPIC_ID.fullmatch(value.strip()):
             return value.strip()
     raise InvalidCheckpoint(f"{PARTITION_METADATA} names no topic_id")
 
