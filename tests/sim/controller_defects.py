@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from restow.cluster.broker.broker import BrokerServer
@@ -17,10 +18,12 @@ from restow.cluster.controller.reassignment.reassignment import Reassignment
 from restow.cluster.controller.reassignment.steps import Steps
 from restow.cluster.controller.state_nodes import StateNodes
 from restow.cluster.controller.states import ReplicaState
+from restow.cluster.handlers import k06_update_metadata
+from restow.cluster.store.operations import ANY_VERSION, Create
 from tests.sim.defects import Defects, Patch, wrap
 
 CONTROLLER = Defects()
-FAILOVERS = ("kill", "controller-kill", "session-expiry", "stop")
+FAILOVERS = ("kill", "controller-kill", "controller-kill-at-write", "session-expiry", "stop")
 CUTS = ("isolate", "isolate-in", "isolate-out", "store-cut", "halt", "session-expiry")
 
 
@@ -81,7 +84,9 @@ def reassignment_ends_too_early(patch: Patch) -> None:
 
 
 @CONTROLLER.add(
-    "B4 comes before B3: replicas are stopped while one of them leads.", "moved-", workloads=("reassign",)
+    "B4 comes before B3: replicas are stopped while one of them leads.",
+    "lost its leader",
+    workloads=("reassign",),
 )
 def b3_and_b4_swapped(patch: Patch) -> None:
     def made(lead_from_target: Any) -> Any:
@@ -96,10 +101,10 @@ def b3_and_b4_swapped(patch: Patch) -> None:
 
 
 @CONTROLLER.add(
-    "B6 comes before B5: a new controller does not know which replicas to delete.",
-    "not assigned",
+    "B6 comes before B5, and brokers do not look for strays when a new controller speaks to them.",
+    "stray log",
     workloads=("reassign",),
-    faults=FAILOVERS,
+    faults=("controller-kill-at-write",),
     every_s=4.0,
 )
 def b6_before_b5(patch: Patch) -> None:
@@ -112,6 +117,7 @@ def b6_before_b5(patch: Patch) -> None:
         return after_b6
 
     wrap(patch, Steps, "_delete", made)
+    patch.setattr(k06_update_metadata, "stop_strays", _nothing)
 
 
 @CONTROLLER.add("B5 is left out: removed replicas stay where they are.", "stray log", workloads=("reassign",))
@@ -127,7 +133,9 @@ def cancelled_reassignment_keeps_replicas(patch: Patch) -> None:
 
 
 @CONTROLLER.add(
-    "Replicas that a cancelled reassignment had added stay in the ISR.", "moved-", workloads=("reassign",)
+    "A cancelled reassignment does not take the leadership from the replicas that it had added.",
+    "lost its leader",
+    workloads=("reassign", "elections"),
 )
 def cancelled_reassignment_keeps_the_isr(patch: Patch) -> None:
     patch.setattr(Steps, "disown", _nothing)
@@ -140,15 +148,23 @@ def reassignments_forgotten_at_failover(patch: Patch) -> None:
     patch.setattr(Reassignment, "start", _nothing)
 
 
-@CONTROLLER.add("A new controller does not take up deletions.", "short-lived", workloads=("topics",))
+@CONTROLLER.add(
+    "A new controller does not take up deletions.",
+    "topics is still at work",
+    workloads=("topics",),
+    faults=FAILOVERS,
+    every_s=4.0,
+)
 def deletions_forgotten_at_failover(patch: Patch) -> None:
     patch.setattr(Deletion, "start", _nothing)
 
 
 @CONTROLLER.add(
     "A broker that is elected again goes on with what it knew in its earlier term.",
-    "orders-",
-    faults=FAILOVERS,
+    "was to have the replicas",
+    workloads=("topics", "reassign"),
+    faults=(*FAILOVERS, "controller-deposed"),
+    every_s=4.0,
 )
 def store_not_read_again_at_failover(patch: Patch) -> None:
     known: dict[tuple[object, int], Any] = {}
@@ -164,13 +180,24 @@ def store_not_read_again_at_failover(patch: Patch) -> None:
     wrap(patch, controller, "ControllerContext", made)
 
 
-@CONTROLLER.add("A deposed controller goes on writing to the store.", "epoch", faults=CUTS)
+@CONTROLLER.add(
+    "A deposed controller goes on writing to the store, whatever others have written since.",
+    "still being reassigned",
+    workloads=("topics", "reassign"),
+    faults=("controller-deposed", "store-slow"),
+    every_s=4.0,
+)
 def deposed_controller_writes(patch: Patch) -> None:
+    def unchecked(operations: Any) -> Any:
+        return [
+            each if isinstance(each, Create) else replace(each, version=ANY_VERSION) for each in operations
+        ]
+
     async def multi(self: Any, operations: Any) -> Any:
-        return await self._store.multi(operations)
+        return await self._store.multi(unchecked(operations))
 
     async def multi_each(self: Any, transactions: Any) -> Any:
-        return await self._store.multi_each(transactions)
+        return await self._store.multi_each([unchecked(each) for each in transactions])
 
     patch.setattr(GuardedStore, "multi", multi)
     patch.setattr(GuardedStore, "multi_each", multi_each)

@@ -67,7 +67,9 @@ def undo_in_another_replica_order(patch: Patch) -> None:
     wrap(patch, undo, "_back", made)
 
 
-@EXECUTOR.add("An undo takes back the oldest change first.", "undo", faults=FEW, every_s=RARELY_S)
+@EXECUTOR.add(
+    "An undo takes back the oldest change first.", "not the newest first", faults=FEW, every_s=RARELY_S
+)
 def undo_oldest_first(patch: Patch) -> None:
     def made(inverse: Any) -> Any:
         def reversed_inverse(run: Any, *it: Any, **more: Any) -> Any:
@@ -117,7 +119,10 @@ def journal_not_synced(patch: Patch) -> None:
 
 
 @EXECUTOR.add(
-    "A resumed run submits steps again that are under way.", "parcels", faults=FEW, every_s=RARELY_S
+    "A resumed run submits steps again that are under way.",
+    "again, which moves",
+    faults=FEW,
+    every_s=RARELY_S,
 )
 def step_submitted_twice_after_resume(patch: Patch) -> None:
     def made(run: Any) -> Any:

@@ -69,6 +69,9 @@ def two_leaders_in_a_generation(patch: Patch) -> None:
         def synced(self: Any, request: Any, *it: Any) -> Any:
             if request.assignments:
                 self.roster.leader, self._saving_generation = request.member_id, -1
+                told = dict(request.assignments)
+                for member in self.roster:
+                    member.assignment = told.get(member.id, member.assignment)
             return sync(self, request, *it)
 
         return synced
@@ -77,7 +80,7 @@ def two_leaders_in_a_generation(patch: Patch) -> None:
     wrap(patch, ClassicGroup, "sync", made_sync)
 
 
-@GROUPS.add("The heartbeats of removed members are accepted.", "readers-")
+@GROUPS.add("The heartbeats of removed members are accepted.", "accepted a heartbeat")
 def heartbeats_of_dead_members_accepted(patch: Patch) -> None:
     def made(heartbeat: Any) -> Any:
         def accepted(self: Any, *it: Any) -> Any:
@@ -90,7 +93,7 @@ def heartbeats_of_dead_members_accepted(patch: Patch) -> None:
     wrap(patch, ClassicGroup, "heartbeat", made)
 
 
-@GROUPS.add("A member that died is never removed.", "still at work")
+@GROUPS.add("A member that died is never removed.", "groups is still at work")
 def dead_member_never_removed(patch: Patch) -> None:
     patch.setattr(Rebalancing, "_heard_of", lambda self, member: None)
 

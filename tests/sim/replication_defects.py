@@ -36,7 +36,7 @@ def acks_before_the_isr(patch: Patch) -> None:
     patch.setattr(HostedPartition, "wait_for_acks", wait_for_acks)
 
 
-@REPLICATION.add("Leaders ignore min.insync.replicas.", "min.insync.replicas")
+@REPLICATION.add("Leaders ignore min.insync.replicas.", "min.insync.replicas", faults=CUTS, every_s=4.0)
 def min_insync_replicas_ignored(patch: Patch) -> None:
     patch.setattr(HostedPartition, "_has_enough_replicas", lambda self: True)
 
@@ -97,7 +97,13 @@ def old_leader_goes_on_serving(patch: Patch) -> None:
     patch.setattr(HostedPartition, "require_leader", require_leader)
 
 
-@REPLICATION.add("A broker obeys a LeaderAndIsr request of an old leader epoch.", "epoch")
+@REPLICATION.add(
+    "A broker obeys a LeaderAndIsr request of an old leader epoch.",
+    "the leader epoch went back",
+    workloads=("reassign",),
+    faults=("late-data", "kill"),
+    every_s=4.0,
+)
 def old_leader_epoch_accepted(patch: Patch) -> None:
     def made(apply: Any) -> Any:
         def applied(self: Any, each: Any) -> Any:
@@ -111,7 +117,13 @@ def old_leader_epoch_accepted(patch: Patch) -> None:
     wrap(patch, ReplicaManager, "_apply", made)
 
 
-@REPLICATION.add("A broker obeys a controller of an old epoch.", "epoch", faults=CUTS)
+@REPLICATION.add(
+    "A broker obeys a controller of an old epoch.",
+    "although it has obeyed controller epoch",
+    workloads=("reassign",),
+    faults=("controller-deposed", "late-data"),
+    every_s=4.0,
+)
 def old_controller_epoch_accepted(patch: Patch) -> None:
     def made(refusal_of: Any) -> Any:
         async def accepted(self: Any, request: Any) -> ErrorCode:
@@ -123,7 +135,13 @@ def old_controller_epoch_accepted(patch: Patch) -> None:
     wrap(patch, ControllerRequests, "refusal_of", made)
 
 
-@REPLICATION.add("A broker obeys requests that were meant for its life before a restart.", "epoch")
+@REPLICATION.add(
+    "A broker obeys requests that were meant for its life before a restart.",
+    "since its restart",
+    workloads=("reassign",),
+    faults=("kill", "stop", "session-expiry", "store-slow"),
+    every_s=4.0,
+)
 def old_broker_epoch_accepted(patch: Patch) -> None:
     def made(refusal_of: Any) -> Any:
         async def accepted(self: Any, request: Any) -> ErrorCode:
@@ -167,17 +185,18 @@ def high_watermark_above_the_end(patch: Patch) -> None:
     wrap(patch, PartitionLog, "__init__", made)
 
 
-@REPLICATION.add("A truncated log keeps its high watermark.", "is not within")
-def truncation_keeps_the_high_watermark(patch: Patch) -> None:
-    def made(ends_at: Any) -> Any:
-        def ended(self: Any, offset: int) -> None:
-            before = self._high_watermark
-            ends_at(self, offset)
-            self._high_watermark = before
+@REPLICATION.add(
+    "A follower takes over the leader's high watermark beyond its own end.",
+    "is not within",
+    workloads=("plans",),
+    faults=("slow-link",),
+    every_s=15.0,
+)
+def high_watermark_beyond_the_follower(patch: Patch) -> None:
+    def follow_watermark(self: Any, leaders: int) -> None:
+        self.log._high_watermark = max(self.log.high_watermark, leaders)
 
-        return ended
-
-    wrap(patch, PartitionLog, "_ends_at", made)
+    patch.setattr(HostedPartition, "follow_watermark", follow_watermark)
 
 
 @REPLICATION.add(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.cluster.store.operations import Create, Set
 from restow.cluster.store.znodes import PartitionStateZNode
 from restow.model import TopicPartition
 from restow.sim.checkers import Invariants
+from restow.sim.client import SimClient
+from restow.sim.clock import NodeClock
 from restow.sim.cluster import SimCluster, SimulatedClusterSettings
 from restow.sim.health import unhealthy
 from restow.sim.loop import run
@@ -17,11 +20,14 @@ from restow.sim.scenario import Scenario
 from restow.sim.states import state_of
 from restow.sim.workloads import WorkContext
 from restow.sim.workloads.producing import TOPIC, Producing
+from restow.wire.between_brokers import UpdateMetadataRequest
+from restow.wire.records import Record, build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from restow.cluster.replication.partition import HostedPartition
+    from restow.wire.messages import Message
 
 PARTITION = TopicPartition(TOPIC, 0)
 
@@ -109,6 +115,88 @@ def test_leader_epoch_that_goes_back_is_found() -> None:
         cluster.store.transact([Set(PartitionStateZNode.path(*PARTITION), state.encode())], 0)
 
     assert any("leader epoch of orders-0 went back" in each for each in found_after(harm))
+
+
+def test_leader_that_is_taken_away_without_need_is_found() -> None:
+    def harm(cluster: SimCluster, _: Invariants) -> None:
+        before = state_of(cluster.store.tree, PARTITION)
+        assert before is not None
+        state = replace(before, leader=-1, leader_epoch=before.leader_epoch + 1)
+        cluster.store.transact([Set(PartitionStateZNode.path(*PARTITION), state.encode())], 0)
+
+    assert any("orders-0 lost its leader" in each for each in found_after(harm))
+
+
+def test_replica_whose_leader_epoch_goes_back_is_found() -> None:
+    def harm(cluster: SimCluster, _: Invariants) -> None:
+        replica = hosted(cluster, leader_of(cluster))
+        replica.order = replica.order._replace(leader_epoch=replica.leader_epoch - 1)
+
+    assert any("the leader epoch went back from 0 to -1" in each for each in found_after(harm))
+
+
+def test_leader_that_takes_records_with_too_small_an_isr_is_found() -> None:
+    def harm(cluster: SimCluster, invariants: Invariants) -> None:
+        leader = hosted(cluster, leader_of(cluster))
+        leader.order = leader.order._replace(isr=(leader_of(cluster),))
+        assert list(invariants.check_replicas()) == []
+        leader.append(build([Record(0, 0, None, b"alone")]), acks=1)
+
+    assert any("is smaller than min.insync.replicas" in each for each in found_after(harm))
+
+
+def test_high_watermark_beyond_a_loaded_log_is_found() -> None:
+    def harm(cluster: SimCluster, _: Invariants) -> None:
+        node = cluster.nodes[0]
+        log = hosted(cluster, 0).log
+        log._high_watermark = log.end_offset + 1
+        assert node.on_started is not None
+        node.on_started(node)
+        log.high_watermark = log.end_offset
+
+    assert any("is not within" in each for each in found_after(harm))
+
+
+def obeyed_after(change: Callable[[Message], None]) -> list[str]:
+    """Return what the checkers say when a broker obeys a second request, which this changes."""
+
+    async def main() -> list[str]:
+        async with SimCluster(1) as cluster:
+            invariants = Invariants(cluster)
+            requests = cluster.nodes[0].broker.services.controller_requests
+            request = UpdateMetadataRequest(
+                controller_id=0,
+                controller_epoch=requests.controller_epoch,
+                broker_epoch=requests.broker_epoch,
+                topic_states=[],
+                live_brokers=[],
+            )
+            client = SimClient("controller", cluster.network, NodeClock())
+            assert (await client.ask(request, 0, version=7)).error_code == 0
+            assert list(invariants.check()) == []
+            change(request)
+            requests.controller_epoch, requests.broker_epoch = request.controller_epoch, request.broker_epoch
+            assert (await client.ask(request, 0, version=7)).error_code == 0
+            client.close()
+            return list(invariants.check())
+
+    return run(main())
+
+
+def test_broker_that_obeys_an_earlier_controller_is_found() -> None:
+    def change(request: Message) -> None:
+        request.controller_epoch -= 1
+
+    (found,) = obeyed_after(change)
+    assert "although it has obeyed controller epoch 1" in found
+
+
+def test_broker_that_obeys_a_request_for_its_earlier_life_is_found() -> None:
+    def change(request: Message) -> None:
+        request.broker_epoch -= 1
+
+    (found,) = obeyed_after(change)
+    assert "since its restart" in found
 
 
 def test_stray_log_is_found() -> None:

@@ -17,7 +17,6 @@ NOT_FOUND = {
     "old_controller_epoch_accepted": "no fault delays the requests of a deposed controller",
     "old_broker_epoch_accepted": "such a request must arrive soon after a restart",
     "high_watermark_above_the_end": "a follower may have caught up before the checkers look",
-    "truncation_keeps_the_high_watermark": "no sound log is cut below its high watermark",
     "b3_and_b4_swapped": "needs a fault that stops the controller between the two steps",
     "b6_before_b5": "needs a fault that stops the controller between the two steps",
     "cancelled_reassignment_keeps_the_isr": "stopping the added replicas takes them out of the ISR",

@@ -13,6 +13,7 @@ from restow.sim.faults import FAULTS, KINDS, Cuts, Harm
 from restow.sim.loop import run
 from restow.sim.nemesis import Nemesis, draw_faults
 from restow.sim.scenario import Scenario
+from restow.sim.states import controller_of
 
 if TYPE_CHECKING:
     from restow.sim.cluster import SimNode
@@ -40,6 +41,41 @@ def test_registration_of_a_killed_broker_stays_until_its_session_expires() -> No
             before = cluster.store.tree.find(REGISTRATION) is not None
             await asyncio.sleep(10)
             return before, cluster.store.tree.find(REGISTRATION) is not None
+
+    assert run(main()) == (True, False)
+
+
+def test_deposed_controller_has_a_session_while_another_is_elected() -> None:
+    async def main() -> tuple[list[int], bool]:
+        async with SimCluster(3) as cluster:
+            first = cluster.nodes[controller_of(cluster.store.tree)]
+            harm = Harm(cluster, first, SeededChance("deposed"), 10.0, Cuts(cluster), print)
+            struck = asyncio.create_task(FAULTS["controller-deposed"].strike(harm))
+            await asyncio.sleep(0)
+            store, writes, number = first.broker.services.store, [], 0
+            while not first.clock.is_halted:
+                number += 1
+                writes.append(asyncio.create_task(store.create(f"/write-{number}")))
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(5)
+            epochs = sorted(node.broker.services.controller.epoch for node in cluster.nodes.values())
+            is_registered = cluster.store.tree.find(f"/brokers/ids/{first.id}") is not None
+            await struck
+            await asyncio.gather(*writes)
+            return epochs, is_registered
+
+    assert run(main()) == ([-1, 1, 2], True)
+
+
+def test_fault_at_a_write_strikes_before_the_answer() -> None:
+    async def main() -> tuple[bool, bool]:
+        async with SimCluster(3) as cluster:
+            node = cluster.nodes[1]
+            writing = asyncio.create_task(node.broker.services.store.create("/write"))
+            await node.store.changes(1)
+            is_answered = writing.done()
+            await writing
+            return cluster.store.tree.find("/write") is not None, is_answered
 
     assert run(main()) == (True, False)
 

@@ -33,6 +33,15 @@ def test_record_finds_an_accepted_commit_of_an_old_generation() -> None:
     assert "generation 1" in record.broken[0]
 
 
+def test_record_finds_an_accepted_heartbeat_of_a_generation_that_this_broker_has_ended() -> None:
+    record = GroupRecord("readers")
+    record.synced("a", 2, [0], coordinator=1)
+    record.heard(2, 1, record.told_by(2))
+    assert record.broken == []
+    record.heard(1, 1, record.told_by(1))
+    assert "heartbeat of generation 1" in record.broken[0]
+
+
 def test_record_finds_committed_offsets_that_go_back() -> None:
     record = GroupRecord("readers")
     record.accepted({0: 5}, generation=1, newest_when_sent=1)

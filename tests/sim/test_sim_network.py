@@ -126,3 +126,17 @@ def test_paused_reader_gets_its_frames_when_it_resumes() -> None:
         assert server.heard == [b"a", b"b"]
 
     run(main())
+
+
+def test_data_that_is_held_back_comes_after_data_of_a_later_connection() -> None:
+    async def main() -> list[bytes]:
+        network, server, client, _ = await connected()
+        held = network.hold("here")
+        sent(client, b"early")
+        await asyncio.sleep(1)
+        heard = list(server.heard)
+        network.release(held)
+        await asyncio.sleep(1)
+        return [*heard, b"|", *server.heard]
+
+    assert run(main()) == [b"|", b"early"]

@@ -18,7 +18,7 @@ from restow.sim.client import SimClient
 from restow.wire.messages import MetadataRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from restow.runtime.chance import Chance
     from restow.sim.clock import NodeClock
@@ -34,8 +34,16 @@ _BACKOFF_S = 1.0
 class SimTransport:
     """`restow.client.link.Transport` over connections of a simulated network."""
 
-    def __init__(self, client: SimClient, process: SimProcess, bootstrap: Iterable[int]) -> None:
+    def __init__(
+        self,
+        client: SimClient,
+        process: SimProcess,
+        bootstrap: Iterable[int],
+        sent: Callable[[Message], None] | None = None,
+    ) -> None:
+        """`sent` is called with every request before it is sent."""
         self._client, self._process, self._bootstrap = client, process, tuple(bootstrap)
+        self._sent = sent
         self._failed_s: dict[int, float] = {}
         self.brokers: tuple[int, ...] = ()
 
@@ -57,6 +65,8 @@ class SimTransport:
             if broker not in self.brokers:
                 raise _unreachable(f"broker {broker} is not in the metadata")
         self._process.check_alive()
+        if self._sent is not None:
+            self._sent(request)
         try:
             answer = await self._client.ask(request, broker, timeout_s=timeout_s)
         except (ConnectionError, TimeoutError) as error:
@@ -74,7 +84,7 @@ class SimTransport:
 
     async def another(self) -> SimTransport:
         client = SimClient(self._client.name, self._client.network, self._client.clock)
-        return await open_transport(client, self._process, self._bootstrap)
+        return await open_transport(client, self._process, self._bootstrap, self._sent)
 
     async def close(self) -> None:
         self._process.check_alive()
@@ -87,20 +97,29 @@ def _unreachable(why: str) -> Unreachable:
     return error
 
 
-async def open_transport(client: SimClient, process: SimProcess, bootstrap: Iterable[int]) -> SimTransport:
+async def open_transport(
+    client: SimClient,
+    process: SimProcess,
+    bootstrap: Iterable[int],
+    sent: Callable[[Message], None] | None = None,
+) -> SimTransport:
     """Connect to the first broker that answers."""
-    transport = SimTransport(client, process, bootstrap)
+    transport = SimTransport(client, process, bootstrap, sent)
     await transport.refresh()
     return transport
 
 
 @asynccontextmanager
 async def connected_admin(
-    process: SimProcess, network: SimNetwork, clock: NodeClock, bootstrap: Iterable[int]
+    process: SimProcess,
+    network: SimNetwork,
+    clock: NodeClock,
+    bootstrap: Iterable[int],
+    sent: Callable[[Message], None] | None = None,
 ) -> AsyncIterator[KafkaAdmin]:
-    """Open an admin, and close it when the context ends."""
+    """Open an admin, and close it when the context ends. `sent` is called with every request."""
     client = SimClient(process.host, network, clock)
-    admin = KafkaAdmin(Link(await open_transport(client, process, bootstrap)))
+    admin = KafkaAdmin(Link(await open_transport(client, process, bootstrap, sent)))
     try:
         yield admin
     finally:

@@ -1,9 +1,12 @@
 """Invariants that hold at every moment, whatever faults occur.
 
     in the brokers    one leader per partition and epoch; the leader is in its ISR; the high watermark is
-                      within the log; one acting controller per epoch
+                      within the log, also right after a start; a replica's leader epoch never goes back; a
+                      leader takes no records while its ISR is smaller than min.insync.replicas; one acting
+                      controller per epoch
     in their logs     what a high watermark covered stays; the ISR has all of it (`sim/committed.py`)
-    in the store      leader epochs and the controller epoch never go back; the leader is in the ISR
+    in the store      what every single write must keep (`sim/written.py`)
+    between brokers   outdated requests of controllers are refused (`sim/fencing.py`)
 
 Only what has changed since the last look is looked at, and a cluster at rest rarely.
 """
@@ -11,22 +14,34 @@ Only what has changed since the last look is looked at, and a cluster at rest ra
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from restow.cluster.store.znodes import ControllerEpoch, PartitionStateZNode
-from restow.model import TopicPartition
+from restow.cluster.replication.partition import Role
 from restow.sim.committed import CommittedRecords, PartitionKey, ReplicaAt
-from restow.sim.states import NOBODY, topics_in
+from restow.sim.fencing import Fencing
+from restow.sim.written import WrittenStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from restow.cluster.broker.services import Services
-    from restow.cluster.replication.partition import HostedPartition
+    from restow.cluster.log import PartitionLog
+    from restow.cluster.replication.partition import HostedPartition, LeaderAndIsrPartition
+    from restow.model import TopicPartition
     from restow.sim.cluster import SimCluster, SimNode
 
 _LOOKS_AFTER_A_CHANGE = 8
 _LOOK_AT_REST_ONE_IN = 8
+
+
+class _ReplicaState(NamedTuple):
+    """A replica at one look."""
+
+    log: PartitionLog
+    order: LeaderAndIsrPartition
+    role: Role
+    high_watermark: int
+    end_offset: int
 
 
 class Invariants:
@@ -37,17 +52,24 @@ class Invariants:
         self.committed = CommittedRecords()
         self._leaders: dict[tuple[PartitionKey, int], int] = {}
         self._controllers: dict[int, int] = {}
-        self._store = StoreInvariants(cluster)
-        self._seen: dict[int, dict[HostedPartition, object]] = {each: {} for each in cluster.nodes}
+        self._written = WrittenStates(cluster)
+        self._fencing = Fencing(cluster)
+        self._at_start: list[str] = []
+        """What was wrong with logs when their broker had started."""
+        for node in cluster.nodes.values():
+            node.on_started = self._look_at_logs
+        self._seen: dict[int, dict[HostedPartition, _ReplicaState]] = {each: {} for each in cluster.nodes}
         """The state of each replica at the last look."""
         self._last_change: tuple[int, ...] = ()
         self._looks_since_change = 0
 
     def check(self) -> Iterator[str]:
         """Yield the invariants that do not hold now."""
+        for broken in (self._written.broken, self._fencing.broken, self._at_start):
+            yield from broken
+            broken.clear()
         if self._is_at_rest():
             return
-        yield from self._store.check()
         for node in self._running():
             yield from self._check_controller(node)
         yield from self.check_replicas()
@@ -57,13 +79,18 @@ class Invariants:
         changed: dict[TopicPartition, None] = self.committed.newly_acknowledged()
         for node in self._running():
             before = self._seen[node.id]
-            now: dict[HostedPartition, object] = {}
+            now: dict[HostedPartition, _ReplicaState] = {}
             for partition in node.broker.services.replicas.hosted():
                 log = partition.log
-                state = log, partition.order, partition.role, log.high_watermark, log.end_offset
+                state = _ReplicaState(
+                    log, partition.order, partition.role, log.high_watermark, log.end_offset
+                )
                 now[partition] = state
-                if anew or before.get(partition) != state:
+                known = before.get(partition)
+                if anew or known != state:
                     changed[partition.topic_partition] = None
+                    if known is not None:
+                        yield from _check_change(node, partition.topic_partition, known, state)
             self._seen[node.id] = now
         for node in self._cluster.nodes.values():
             node.disk.is_looked_at = True
@@ -87,6 +114,13 @@ class Invariants:
                 yield from self._check_replica(key, broker, partition)
             yield from self.committed.check(key, replicas, anew=anew)
 
+    def _look_at_logs(self, node: SimNode) -> None:
+        """Look at logs that were just loaded. Followers will soon hide what is wrong with them."""
+        logs = node.broker.services.logs
+        for name in logs.partitions:
+            if (log := logs.get(name)) is not None:
+                self._at_start.extend(_check_log(f"{name}", node.id, log))
+
     def _running(self) -> Iterator[SimNode]:
         return (node for node in self._cluster.nodes.values() if node.broker.is_running)
 
@@ -109,12 +143,7 @@ class Invariants:
                 yield f"two controllers of epoch {epoch}: brokers {known} and {node.id}"
 
     def _check_replica(self, key: PartitionKey, broker: int, partition: HostedPartition) -> Iterator[str]:
-        log = partition.log
-        if not log.start_offset <= log.high_watermark <= log.end_offset:
-            yield (
-                f"{key} on broker {broker}: high watermark {log.high_watermark} "
-                f"is not within {log.start_offset} and {log.end_offset}"
-            )
+        yield from _check_log(str(key), broker, partition.log)
         if not partition.is_leader:
             return
         epoch = partition.leader_epoch
@@ -125,46 +154,32 @@ class Invariants:
             yield f"{key}: leader {broker} is not in its ISR {partition.isr}"
 
 
-class StoreInvariants:
-    """What the znodes of partitions and of the controller must be like."""
+def _check_log(name: str, broker: int, log: PartitionLog) -> Iterator[str]:
+    if not log.start_offset <= log.high_watermark <= log.end_offset:
+        yield (
+            f"{name} on broker {broker}: high watermark {log.high_watermark} "
+            f"is not within {log.start_offset} and {log.end_offset}"
+        )
 
-    def __init__(self, cluster: SimCluster) -> None:
-        self._tree = cluster.store.tree
-        self._zxid = -1
-        self._controller_epoch = 0
-        self._seen: dict[tuple[str | None, TopicPartition], tuple[int, int]] = {}
-        """Transaction and leader epoch of each state that was looked at."""
 
-    def check(self) -> Iterator[str]:
-        if self._tree.zxid == self._zxid:
-            return
-        self._zxid = self._tree.zxid
-        yield from self._check_controller_epoch()
-        for topic, node in topics_in(self._tree):
-            for number in node.partitions:
-                yield from self._check_state(node.topic_id, TopicPartition(topic, number))
+def _check_change(
+    node: SimNode, name: TopicPartition, before: _ReplicaState, now: _ReplicaState
+) -> Iterator[str]:
+    """Compare a replica with itself at the last look.
 
-    def _check_controller_epoch(self) -> Iterator[str]:
-        node = self._tree.find(ControllerEpoch.PATH)
-        epoch = 0 if node is None else ControllerEpoch.decode(node.data).epoch
-        if epoch < self._controller_epoch:
-            yield f"the controller epoch went back from {self._controller_epoch} to {epoch}"
-        self._controller_epoch = epoch
-
-    def _check_state(self, topic_id: str | None, partition: TopicPartition) -> Iterator[str]:
-        path = PartitionStateZNode.path(*partition)
-        node = self._tree.find(path)
-        if node is None:
-            return
-        key = topic_id, partition
-        zxid, epoch = self._seen.get(key, (-1, -1))
-        if node.stat.mzxid == zxid:
-            return
-        state = PartitionStateZNode.decode(node.data, path)
-        self._seen[key] = node.stat.mzxid, state.leader_epoch
-        if state.leader_epoch < epoch:
-            yield f"the leader epoch of {partition} went back from {epoch} to {state.leader_epoch}"
-        if not state.isr:
-            yield f"{partition} has an empty ISR"
-        elif state.leader not in (*state.isr, NOBODY):
-            yield f"{partition}: leader {state.leader} is not in its ISR {state.isr}"
+    All records are written with acks=all, which a leader refuses as long as its ISR is too small. Compacted
+    topics are left out, because the coordinator removes old offsets with fewer acknowledgements.
+    """
+    if now.order.leader_epoch < before.order.leader_epoch:
+        yield (
+            f"{name} on broker {node.id}: the leader epoch went back from {before.order.leader_epoch} "
+            f"to {now.order.leader_epoch}"
+        )
+    if now.end_offset == before.end_offset or now.order != before.order or now.role is not Role.LEADER:
+        return
+    required = node.broker.services.configs.min_insync_replicas(name.topic)
+    if len(now.order.isr) < min(required, len(now.order.replicas)) and not now.log.config.cleanup_compact:
+        yield (
+            f"{name} on broker {node.id} took the records {before.end_offset} to {now.end_offset}, but its "
+            f"ISR {now.order.isr} is smaller than min.insync.replicas"
+        )

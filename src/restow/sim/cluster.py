@@ -56,6 +56,8 @@ class SimNode:
             skew_ms -= SeededChance(f"{settings.seed} skew {broker_id}").randrange(2 * skew_ms + 1)
         self.clock = NodeClock(skew_ms=skew_ms)
         self._halts = 0
+        self.on_started: Callable[[SimNode], None] | None = None
+        """Called when the broker has started, before it follows any leader."""
         self._disk_busy_until_s = 0.0
         self.disk = SimDisk(SeededChance(f"{settings.seed} disk {broker_id}"))
         self.store = StoreAccess(store, self.clock, settings.session_timeout_s)
@@ -84,6 +86,8 @@ class SimNode:
 
     async def start(self) -> None:
         await self.broker.start()
+        if self.on_started is not None:
+            self.on_started(self)
 
     async def stop(self) -> None:
         await self.broker.stop()

@@ -125,7 +125,8 @@ class SimConsumer:
         self._member, self._generation = joined.member_id, joined.generation_id
         synced = await self._sync(joined)
         now = assigned(bytes(synced.assignment))
-        self._record.synced(self._instance or self._member, self._generation, now)
+        who = self._instance or self._member
+        self._record.synced(who, self._generation, now, self._coordinator)
         if old >= 0:
             await self._send_commit(late, old)  # as a client's commit that was on its way; it must be refused
         gone = {each: at for each, at in self._positions.items() if each not in now}
@@ -177,6 +178,7 @@ class SimConsumer:
         return synced
 
     async def _beat(self) -> None:
+        generation, told = self._generation, self._record.told_by(self._coordinator)
         answer = await self._ask(
             HeartbeatRequest(
                 group_id=self._record.group,
@@ -186,6 +188,7 @@ class SimConsumer:
             )
         )
         self._check(answer.error_code)
+        self._record.heard(self._coordinator, generation, told)
 
     async def _leave(self) -> None:
         """Leave without waiting for an answer that may never come."""

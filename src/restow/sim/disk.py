@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from restow.runtime.disk import Part
 
 _TOTAL_BYTES = 1 << 40
+_WRITTEN_BACK_ONE_IN = 3
 _TEAR_ONE_IN = 4
 _GARBAGE_BYTES = 64
 
@@ -94,7 +95,11 @@ class SimDisk:
         self._locks.clear()
 
     def lose_power(self) -> None:
-        """Keep synced data and a random part of the rest, torn at the end."""
+        """Keep synced data and a random part of the rest, torn at the end.
+
+        Some files are kept whole, because the kernel writes back each of them when it likes. So a checkpoint
+        may be newer than the log that it is about.
+        """
         self.kill()
         made = self._journaled + self._chance.randrange(self._made - self._journaled + 1)
         for path in sorted(self._files):
@@ -106,7 +111,7 @@ class SimDisk:
             if inode.old is not None and self._chance.randrange(2):
                 inode.data = bytearray(inode.old)
             unsynced = len(inode.data) - inode.synced
-            if unsynced > 0:
+            if unsynced > 0 and self._chance.randrange(_WRITTEN_BACK_ONE_IN):
                 del inode.data[inode.synced + self._chance.randrange(unsynced + 1) :]
                 if not self._chance.randrange(_TEAR_ONE_IN):
                     garbage = self._chance.randrange(min(_GARBAGE_BYTES, unsynced) + 1)

@@ -1,9 +1,9 @@
 """What can go wrong, by name. Each fault strikes, lasts for a while, and mends what it broke.
 
-    processes    kill, stop, halt, controller-kill, power-loss
+    processes    kill, stop, halt, controller-kill, controller-kill-at-write, controller-deposed, power-loss
     network      isolate (both directions), isolate-in, isolate-out, isolate-clients,
-                 slow-link, lossy-link, reset, half-open, silent
-    store        store-cut, store-answers-lost, session-expiry
+                 slow-link, lossy-link, reset, half-open, silent, late-data
+    store        store-cut, store-slow, store-answers-lost, session-expiry
     disks        disk-full, disk-failed, disk-gone, disk-slow
     time         clock
 
@@ -15,10 +15,14 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow.cluster.store.errors import NoNode
+from restow.cluster.store.znodes import ControllerZNode
 from restow.sim.network import Wire
 from restow.sim.states import controller_of, isr_members
+from restow.sim.store import LATENCY_S
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -34,6 +38,10 @@ _LONGEST_RETRANSMISSION_MS = 2_000
 _MOST_ROOM_BYTES = 20_000
 _SLOWEST_DISK_MS = 40
 _LARGEST_CLOCK_JUMP_S = 3_600
+_MOST_WRITES = 8
+_SLOWEST_STORE_MS = 300
+_DEPOSED_S = 12.0
+"""Shorter than a session, so that the deposed controller still has one."""
 
 
 class Cuts:
@@ -98,22 +106,55 @@ async def _halt(it: Harm) -> None:
     it.node.go_on()
 
 
+async def _happens_at_write(it: Harm) -> bool:
+    """Wait until the node has written a few times; return whether it has, within the time of the fault."""
+    try:
+        await asyncio.wait_for(it.node.store.changes(1 + it.chance.randrange(_MOST_WRITES)), it.lasts_s)
+    except TimeoutError:
+        return False
+    return it.node.broker.is_running
+
+
+async def _kill_at_write(it: Harm) -> None:
+    """Kill the process between a write to the store and whatever it would do next."""
+    if await _happens_at_write(it):
+        await _kill(it)
+
+
+async def _depose(it: Harm) -> None:
+    """Halt the controller after a write, and let another be elected while the session of the first lives.
+
+    An operator who deletes `/controller` does that. Then the first one goes on where it was.
+    """
+    if not await _happens_at_write(it):
+        return
+    it.node.halt()
+    session = it.cluster.store.session()
+    with suppress(NoNode):
+        await session.delete(ControllerZNode.PATH)
+    await session.close()
+    await asyncio.sleep(min(it.lasts_s, _DEPOSED_S))
+    it.node.go_on()
+
+
 async def _lose_power(it: Harm) -> None:
     """Cut the power, and wait until the controller has taken the broker out of every ISR.
 
     Before that, no other fault may strike (`Nemesis`): Kafka acknowledges before it syncs, so records survive
-    only if another in-sync replica does.
+    only if another in-sync replica does. And the controller's own machine stays without power so long: the
+    next controller finds a broker that is back already, and cannot know that it was away.
     """
     left = isr_members(it.cluster.store.tree, it.node.id)
+    was_controller = controller_of(it.cluster.store.tree) == it.node.id
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     await it.node.lose_power()
-    start = asyncio.create_task(_start_later(it))
+    start = None if was_controller else asyncio.create_task(_start_later(it))
     while left and loop.time() < began_s + _POWER_SETTLES_S:
         await asyncio.sleep(_LOOK_EVERY_S)
         now = isr_members(it.cluster.store.tree, it.node.id)
         left = {key: epoch for key, epoch in left.items() if now.get(key, -1) == epoch}
-    await start
+    await (start or _start_later(it))
 
 
 async def _start_later(it: Harm) -> None:
@@ -200,6 +241,20 @@ async def _silent(it: Harm) -> None:
     it.cluster.network.silence(it.node.host)
 
 
+async def _late_data(it: Harm) -> None:
+    """Keep back what the present connections carry. Half way the senders give up and connect again.
+
+    So a request arrives, and perhaps later ones, before its first copy does.
+    """
+    held = it.cluster.network.hold(it.node.host)
+    await asyncio.sleep(it.lasts_s / 2)
+    for end in held:
+        if not end.is_accepted:
+            end.forget()
+    await asyncio.sleep(it.lasts_s / 2)
+    it.cluster.network.release(held)
+
+
 # The store
 
 
@@ -207,6 +262,12 @@ async def _cut_off_from_store(it: Harm) -> None:
     it.node.store.cut()
     await asyncio.sleep(it.lasts_s)
     it.node.store.mend()
+
+
+async def _slow_store(it: Harm) -> None:
+    it.node.store.latency_s = (1 + it.chance.randrange(_SLOWEST_STORE_MS)) / 1000
+    await asyncio.sleep(it.lasts_s)
+    it.node.store.latency_s = LATENCY_S
 
 
 async def _lose_answers(it: Harm) -> None:
@@ -274,6 +335,8 @@ FAULTS: Mapping[str, Fault] = {
     "stop": Fault(_stop, "process"),
     "halt": Fault(_halt, "process"),
     "controller-kill": Fault(_kill, "process"),
+    "controller-kill-at-write": Fault(_kill_at_write, "process"),
+    "controller-deposed": Fault(_depose, "process"),
     "power-loss": Fault(_lose_power, "process"),
     "isolate": Fault(_isolate),
     "isolate-in": Fault(_isolate_in),
@@ -284,7 +347,9 @@ FAULTS: Mapping[str, Fault] = {
     "reset": Fault(_reset, endangers_isr=False),
     "half-open": Fault(_half_open, endangers_isr=False),
     "silent": Fault(_silent, endangers_isr=False),
+    "late-data": Fault(_late_data),
     "store-cut": Fault(_cut_off_from_store, "store"),
+    "store-slow": Fault(_slow_store, "store"),
     "store-answers-lost": Fault(_lose_answers, "store"),
     "session-expiry": Fault(_expire_session, "process"),
     "disk-full": Fault(_disk_full, "process"),
@@ -299,6 +364,6 @@ KINDS = tuple(FAULTS)
 
 def target_of(kind: str, cluster: SimCluster, drawn: SimNode) -> SimNode:
     """Return the node that the fault strikes: the drawn one, or the controller."""
-    if kind == "controller-kill":
+    if kind.startswith("controller-"):
         return cluster.nodes.get(controller_of(cluster.store.tree), drawn)
     return drawn

@@ -19,6 +19,7 @@ class GroupRecord:
         self.broken: list[str] = []
         self._owners: dict[tuple[int, int], str] = {}
         self._generation = -1
+        self._told: dict[int, int] = {}
         self._committed: dict[int, int] = {}
         self._unknown: defaultdict[int, set[int]] = defaultdict(set)
 
@@ -32,9 +33,17 @@ class GroupRecord:
         """The highest committed offset that was acknowledged, by partition."""
         return self._committed
 
-    def synced(self, member: str, generation: int, partitions: Iterable[int]) -> None:
-        """Note the assignment of a member."""
+    def told_by(self, coordinator: int | None) -> int:
+        """Return the newest generation that this broker has told a member by SyncGroup; -1 without one."""
+        return -1 if coordinator is None else self._told.get(coordinator, -1)
+
+    def synced(
+        self, member: str, generation: int, partitions: Iterable[int], coordinator: int | None = None
+    ) -> None:
+        """Note the assignment of a member, and the broker that told it."""
         self._generation = max(self._generation, generation)
+        if coordinator is not None:
+            self._told[coordinator] = max(self.told_by(coordinator), generation)
         for partition in sorted(partitions):
             owner = self._owners.setdefault((generation, partition), member)
             if owner != member:
@@ -42,6 +51,17 @@ class GroupRecord:
                     f"partition {partition} has two owners in generation {generation} of {self.group}: "
                     f"{owner} and {member}"
                 )
+
+    def heard(self, coordinator: int | None, generation: int, told_when_sent: int) -> None:
+        """Note a heartbeat that this broker has accepted, and the newest generation it had told before.
+
+        Another broker may not know yet that it coordinates the group no more, in Kafka as here.
+        """
+        if generation < told_when_sent:
+            self.broken.append(
+                f"broker {coordinator} accepted a heartbeat of generation {generation} of {self.group}, "
+                f"sent after it had begun generation {told_when_sent}"
+            )
 
     def accepted(self, offsets: Mapping[int, int], generation: int, newest_when_sent: int) -> None:
         """Note a commit that was acknowledged, and the newest generation known when it was sent."""

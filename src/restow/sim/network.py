@@ -55,6 +55,10 @@ class SimNetwork:
         self.clocks: dict[str, NodeClock] = {}
         self.trace: Callable[[float, str, str, bytes], None] | None = None
         """Called for every delivered frame: time, source, target, payload."""
+        self.asked: Callable[[SimConnection, bytes], None] | None = None
+        """Called for every request that is delivered, with the end that gets it."""
+        self.answered: Callable[[SimConnection, bytes], None] | None = None
+        """Called for every response that is delivered, with the end that has sent it."""
 
     def at(self, node: str, clock: NodeClock) -> NodeNetwork:
         """Return the network as this node sees it; `clock` tells whether the node is halted."""
@@ -103,6 +107,20 @@ class SimNetwork:
         for end in tuple(self._ends.get(node, ())):
             if (other := end.other) is not None:
                 end.other = other.other = None
+
+    def hold(self, node: str) -> tuple[SimConnection, ...]:
+        """Keep back what the present connections of this node carry, in both directions."""
+        ends = tuple(self._ends.get(node, ()))
+        held = (*ends, *(end.other for end in ends if end.other is not None))
+        for end in held:
+            end.is_held = True
+        return held
+
+    def release(self, held: tuple[SimConnection, ...]) -> None:
+        """Deliver what was kept back."""
+        for end in held:
+            end.is_held = False
+            end.deliver_soon()
 
     def deliver(self, node: str) -> None:
         """Deliver to a continued node everything that has arrived meanwhile."""
@@ -191,6 +209,7 @@ class _Listener:
             self._network, self.node, self._make_handler(), f"{node}:{port}", self._max_frame_bytes
         )
         theirs.other, ours.other = ours, theirs
+        ours.is_accepted = True
         self._accepted[ours] = None
         ours.when_gone = lambda: self._accepted.pop(ours, None)
         ours.open()
@@ -214,6 +233,7 @@ class SimConnection:
         self._max_frame_bytes = max_frame_bytes
         self._loop = asyncio.get_running_loop()
         self.other: SimConnection | None = None
+        self.is_accepted = self.is_held = False
         self.when_gone: Callable[[], object] = lambda: None
         self.inbox: list[tuple[float, bytes | _Bye]] = []
         self.inbox_bytes = 0
@@ -313,7 +333,9 @@ class SimConnection:
                 self.deliver_soon()
                 return
             source = self.other.node if self.other is not None else self.node
-            if self._network.wire(source, self.node).is_cut or self._network.is_halted(self.node):
+            if self.is_held or self._network.wire(source, self.node).is_cut:
+                return
+            if self._network.is_halted(self.node):
                 return
             if isinstance(what, _Bye):
                 del self.inbox[0]
@@ -327,7 +349,16 @@ class SimConnection:
                 self.other.wake_drained()
             if self._network.trace is not None:
                 self._network.trace(at_s, source, self.node, what)
+            self._show(what)
             self._hand_over(what)
+
+    def _show(self, payload: bytes) -> None:
+        """Let the checkers see the frame."""
+        if self.is_accepted:
+            if self._network.asked is not None:
+                self._network.asked(self, payload)
+        elif self._network.answered is not None and self.other is not None:
+            self._network.answered(self.other, payload)
 
     def _hand_over(self, payload: bytes) -> None:
         if len(payload) > self._max_frame_bytes:

@@ -4,10 +4,14 @@ The store itself never fails: it stands for a ZooKeeper ensemble. Only the conne
 cut off gets StoreUnavailable, its heartbeats do not arrive, and it learns that its session has expired only
 when it reaches the store again, as a ZooKeeper client does. The session of a killed process lives on until
 it expires.
+
+Requests, answers and watch events take time on their way, so that other nodes come between a read and the
+write that follows it. A halted node gets the answer when it goes on.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.cluster.store.embedded import EmbeddedStore
@@ -25,13 +29,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LATENCY_S = 0.0005
+
 
 class SimStore(EmbeddedStore):
     """The store of a simulated cluster, which checkers may look into."""
 
+    on_write: Callable[[Sequence[Operation]], None] | None = None
+    """Called after every transaction with what it has written."""
+
     @property
     def tree(self) -> Tree:
         return self._tree
+
+    def transact(self, operations: Sequence[Operation], session_id: int) -> Results:
+        results = super().transact(operations, session_id)
+        if self.on_write is not None:
+            self.on_write(operations)
+        return results
 
 
 class StoreAccess:
@@ -44,6 +59,10 @@ class StoreAccess:
         self._cut = False
         self._waiting: list[Callable[[], object]] = []
         self._lost_answers = 0
+        self.latency_s = LATENCY_S
+        self._sent = _Way()
+        self._received = _Way()
+        self._counted: tuple[int, asyncio.Future[None]] | None = None
         self._session: SimSession | None = None
 
     async def open_session(self) -> SimSession:
@@ -102,8 +121,18 @@ class StoreAccess:
         """Carry out the next changes, but report their outcome as unknown."""
         self._lost_answers = count
 
+    async def changes(self, count: int) -> None:
+        """Wait until this node has made so many more changes. Their answers are still on their way then."""
+        made: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._counted = count, made
+        await made
+
     def tell(self, what: Callable[[], object]) -> None:
         """Notify the node as soon as it can be reached."""
+        delay_s = self._received.delay_s(self.latency_s)
+        asyncio.get_running_loop().call_later(delay_s, self._tell_now, what)
+
+    def _tell_now(self, what: Callable[[], object]) -> None:
         if self._cut or self._clock.is_halted:
             self._waiting.append(what)
         else:
@@ -113,14 +142,42 @@ class StoreAccess:
         if self._cut:
             await self._clock.sleep(1.0)
             raise StoreUnavailable("the store cannot be reached")
-        return await work()
+        await asyncio.sleep(self._sent.delay_s(self.latency_s))
+        try:
+            return await work()
+        finally:
+            await self._clock.sleep(self._received.delay_s(self.latency_s))
+            if self._cut:
+                raise StoreUnavailable("the connection to the store was lost before the answer came")
 
     async def change(self, work: Callable[[], Awaitable[T]]) -> T:
-        done = await self.read(work)
+        done = await self.read(lambda: self._count(work))
         if self._lost_answers:
             self._lost_answers -= 1
             raise StoreUnavailable("the connection to the store was lost before the answer came")
         return done
+
+    async def _count(self, work: Callable[[], Awaitable[T]]) -> T:
+        done = await work()
+        if self._counted is not None:
+            left, made = self._counted
+            self._counted = (left - 1, made) if left > 1 else None
+            if left <= 1 and not made.done():
+                made.set_result(None)
+        return done
+
+
+class _Way:
+    """One direction between a node and the store: what comes later does not overtake."""
+
+    def __init__(self) -> None:
+        self._last_s = 0.0
+
+    def delay_s(self, latency_s: float) -> float:
+        """Return how long what is sent now takes."""
+        now_s = asyncio.get_running_loop().time()
+        self._last_s = max(self._last_s, now_s + latency_s)
+        return self._last_s - now_s
 
 
 class SimSession:

@@ -35,9 +35,19 @@ def subscription(assignor: str, topic: str, owned: Iterable[int], generation: in
 
 
 def assignments(joined: Message, topic: str, partitions: int) -> dict[str, bytes]:
-    """Return the assignment of each member, as the leader of the group computes it."""
+    """Return the assignment of each member, as the leader of the group computes it.
+
+    Kafka lets a leader assign as it likes. So every leader turns the shares round by its own place among the
+    members, and an assignment that does not come from the leader shows. Cooperative members keep theirs.
+    """
     answer = assign(joined.protocol_name, {topic: partitions}, map(_member, joined.members))
-    return {member: _encoded(topic, [each.partition for each in owned]) for member, owned in answer.items()}
+    members, shares = sorted(answer), [answer[member] for member in sorted(answer)]
+    turn = 0 if joined.protocol_name == COOPERATIVE else members.index(joined.leader)
+    turned = [*shares[turn:], *shares[:turn]]
+    return {
+        member: _encoded(topic, [each.partition for each in owned])
+        for member, owned in zip(members, turned, strict=True)
+    }
 
 
 def assigned(data: bytes) -> frozenset[int]:

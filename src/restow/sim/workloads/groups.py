@@ -1,7 +1,8 @@
 """Consumer groups that read what the producer writes, while members come, go, die and freeze.
 
 Every group must read every acknowledged record at least once, commit offsets that never go back, and have one
-owner for each partition and generation. A commit of an old generation must be refused.
+owner for each partition and generation. Commits and heartbeats of an old generation must be refused. At the
+end a member of each group dies for good, and the others must take over its partitions.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class _Place:
         self._client: SimClient | None = None
         self._task: asyncio.Task[None] | None = None
         self.consumer: SimConsumer | None = None
+        self.is_gone_for_good = False
 
     @property
     def is_running(self) -> bool:
@@ -155,13 +157,23 @@ class Grouping(Workload):
     async def settle(self) -> None:
         for place in self._places():
             place.thaw()
+        await self._until_caught_up()
+        for group in self._groups:
+            if len(group.places) > 1:
+                place = pick(self._chance, group.places)
+                self.context.note(f"{place.host} is killed for good")
+                place.is_gone_for_good = True
+                place.kill()
+        await self._until_caught_up()
+
+    async def _until_caught_up(self) -> None:
         while not self._has_caught_up():
             self._start_all()
             await asyncio.sleep(_LOOK_EVERY_S)
 
     def _start_all(self) -> None:
         for place in self._places():
-            if not place.is_running:
+            if not place.is_running and not place.is_gone_for_good:
                 place.start()
 
     def check(self) -> Iterable[str]:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from restow.execute.throttle.throttles import RATES, REPLICAS
+from restow.model import TopicPartition
 from restow.sim.states import state_of
 from restow.sim.truth import StoredTruth
+from restow.wire.messages import AlterPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from restow.cluster.store.tree import Tree
+    from restow.cluster.store.znodes import TopicZNode
     from restow.execute.journal.ledger import RunLedger
-    from restow.model import Limits, Move, Plan, ReplicaAssignment, TopicPartition
+    from restow.model import Limits, Move, Plan, ReplicaAssignment
+    from restow.wire.messages import Message
 
 MIN_INSYNC_REPLICAS = 2
 """As the brokers of simulated runs have it."""
@@ -94,6 +101,48 @@ def _check_sizes(move: Move, assignment: ReplicaAssignment, extra_copies: int) -
         yield f"{name} moves to {assignment.target}, fewer than min.insync.replicas"
 
 
+class RunRequests:
+    """The reassignments that one process of the tool has requested.
+
+    A process that resumes a run must not request what its predecessor has requested and the cluster is still
+    doing. It may repeat a request of its own, whose response may be lost.
+    """
+
+    def __init__(self, truth: StoredTruth) -> None:
+        self._truth = truth
+        self._own: set[tuple[TopicPartition, tuple[int, ...]]] = set()
+        self.broken: list[str] = []
+
+    def sent(self, request: Message) -> None:
+        """Look at a request that is being sent."""
+        if request.API_KEY != AlterPartitionReassignmentsRequest.API_KEY:
+            return
+        assignments = self._truth.assignments()
+        for topic in request.topics:
+            for each in topic.partitions:
+                name, target = TopicPartition(topic.name, each.partition_index), tuple(each.replicas or ())
+                now = assignments.get(name)
+                if (name, target) in self._own or now is None:
+                    continue
+                self._own.add((name, target))
+                if now.is_moving and now.target == target:
+                    self.broken.append(f"a resumed run submits {name} again, which moves to {target} already")
+
+
+def check_newest_first(plan: Plan, undone: RunLedger) -> Iterator[str]:
+    """Yield whether an undo begins with an older change than the last one."""
+    arrived = {step.partition: at for at, step in enumerate(undone.finished)}
+    order = [arrived[move.partition] for move in plan.moves if move.partition in arrived]
+    if any(earlier < later for earlier, later in pairwise(order)):
+        yield f"an undo takes back changes in the order {order} of their arrival, not the newest first"
+
+
+def _is_same(name: str, topic: TopicZNode, ledger: RunLedger) -> bool:
+    """Return whether this is still the topic that the run has moved. A journal has ids as UUIDs."""
+    stored = None if topic.topic_id is None else str(UUID(bytes=urlsafe_b64decode(f"{topic.topic_id}==")))
+    return stored == ledger.topic_ids.get(name)
+
+
 def check_end(truth: StoredTruth, ledger: RunLedger) -> Iterator[str]:
     """Yield what a settled run has left in another state than its journal says."""
     topics, assignments = truth.topics(), truth.assignments()
@@ -102,8 +151,7 @@ def check_end(truth: StoredTruth, ledger: RunLedger) -> Iterator[str]:
         reached[step.partition] = step.after
     for move in ledger.plan.moves:
         name, now = move.partition, assignments.get(move.partition)
-        known = ledger.topic_ids.get(name.topic)
-        if now is None or topics[name.topic].topic_id != known or name in ledger.dropped:
+        if now is None or not _is_same(name.topic, topics[name.topic], ledger) or name in ledger.dropped:
             continue
         if now.is_moving:
             yield f"{name} is still being moved after the end of its run: {now}"
@@ -114,12 +162,18 @@ def check_end(truth: StoredTruth, ledger: RunLedger) -> Iterator[str]:
         yield f"{name} has the replicas {now.replicas} after its run ({ledger.outcome}), not {expected}"
 
 
-def check_undone(truth: StoredTruth, undone: RunLedger) -> Iterator[str]:
-    """Yield the partitions that an undo has not brought back to exactly their replicas."""
+def check_undone(truth: StoredTruth, undo: RunLedger, undone: RunLedger, *, whole: bool) -> Iterator[str]:
+    """Yield the partitions that an undo has not brought back to exactly their replicas.
+
+    An undo that is not `whole` was to bring back what is possible, so only its own moves count.
+    """
     topics, assignments = truth.topics(), truth.assignments()
+    names = undone.submitted - undone.found
+    if not whole:
+        names &= {move.partition for move in undo.plan.moves}
     for move in undone.plan.moves:
         name, now = move.partition, assignments.get(move.partition)
-        if name not in undone.submitted - undone.found or now is None:
+        if name not in names or now is None:
             continue
-        if topics[name.topic].topic_id == undone.topic_ids.get(name.topic) and now.replicas != move.before:
+        if _is_same(name.topic, topics[name.topic], undone) and now.replicas != move.before:
             yield f"{name} has the replicas {now.replicas} after an undo, not {move.before}"

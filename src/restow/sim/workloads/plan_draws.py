@@ -89,7 +89,8 @@ def _change_replication_factor(snapshot: Snapshot, chance: Chance) -> Plan:
     return _made(snapshot, chance, replication_factor={topic: 2 + chance.randrange(3)})
 
 
-def _random_targets(snapshot: Snapshot, chance: Chance) -> Plan:
+def random_targets(snapshot: Snapshot, chance: Chance) -> Plan:
+    """Return a plan that moves a few partitions to any brokers."""
     alive = [broker.id for broker in snapshot.brokers]
     targets = []
     for name, partition in _some_partitions(snapshot, chance):
@@ -113,7 +114,7 @@ _KINDS: tuple[Callable[[Snapshot, Chance], Plan], ...] = (
     _demote,
     _balance,
     _change_replication_factor,
-    *(_random_targets,) * 5,
+    *(random_targets,) * 5,
     *(_log_dirs,) * 2,
 )
 """The planner's search takes longer than all else, so most plans need none."""

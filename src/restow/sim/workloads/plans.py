@@ -2,7 +2,8 @@
 
 One tool works on a machine of its own, with its journals on that machine's disk. Whenever it is idle, it
 looks at its journals as a person would: a run that is not settled is resumed, undone, cancelled or mended by
-the doctor; otherwise a new plan begins, or the last one is undone.
+the doctor; otherwise a new plan begins, or the last one is undone. After the faults, one more plan is carried
+out and undone.
 """
 
 from __future__ import annotations
@@ -29,8 +30,15 @@ from restow.sim.process import SimProcess
 from restow.sim.producer import SimProducer
 from restow.sim.truth import StoredTruth
 from restow.sim.workloads.base import WorkContext, Workload
-from restow.sim.workloads.plan_checks import RunLimits, check_end, check_undone, throttles_of
-from restow.sim.workloads.plan_draws import drawn_plan, pick
+from restow.sim.workloads.plan_checks import (
+    RunLimits,
+    RunRequests,
+    check_end,
+    check_newest_first,
+    check_undone,
+    throttles_of,
+)
+from restow.sim.workloads.plan_draws import drawn_plan, pick, random_targets
 from restow.snapshot import capture
 
 if TYPE_CHECKING:
@@ -38,11 +46,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from restow.client import GroupLockHolder, KafkaAdmin
-    from restow.execute.journal.ledger import RunLedger
     from restow.execute.journal.runs import Run, Runs
     from restow.execute.progress.outcome import RunOutcome
     from restow.execute.run.options import RunOptions
     from restow.execute.run.start import RunContext
+    from restow.model import Plan, Snapshot
+    from restow.runtime.chance import Chance
 
 _HOST = "tool"
 _TOPIC = "parcels"
@@ -66,6 +75,7 @@ class Planning(Workload):
         self._disk = SimDisk(context.chance("disk of the tool"))
         self._truth = StoredTruth(context.cluster.store.tree)
         self._limits = RunLimits(context.cluster.store.tree)
+        self._requests = RunRequests(self._truth)
         self._process = SimProcess(_HOST, context.cluster.network, self._disk)
         self._task: asyncio.Task[None] | None = None
         self._runs: Runs | None = None
@@ -73,6 +83,9 @@ class Planning(Workload):
         self._broken: list[str] = []
         self._dead: list[asyncio.Task[None]] = []
         self._settled: set[tuple[int, str]] = set()
+        self._undoes_all = False
+        self._undos: dict[str, bool] = {}
+        """The undos by name, and whether each was to bring back all or only what is possible."""
         self._read: dict[str, tuple[int, Run]] = {}
         self._count = 0
 
@@ -117,7 +130,13 @@ class Planning(Workload):
                 self._meddle()
 
     async def settle(self) -> None:
-        """Bring the last run to its end, whatever that is."""
+        """Bring the last run to its end, whatever that is; then execute one more and undo it."""
+        await self._settle_runs()
+        for action in (self._move_some, self._undo):
+            self._begin(action)
+            await self._settle_runs()
+
+    async def _settle_runs(self) -> None:
         asked = None
         while self._task is not None or self._open_run() is not None:
             if self._task is None:
@@ -131,6 +150,7 @@ class Planning(Workload):
 
     def check(self) -> Iterable[str]:
         yield from self._limits.check()
+        yield from self._requests.broken
         yield from self._broken
 
     async def finish(self) -> AsyncIterator[str]:
@@ -162,6 +182,7 @@ class Planning(Workload):
 
     def _begin(self, action: Callable[[RunContext], Awaitable[RunOutcome | None]]) -> None:
         self._process = SimProcess(_HOST, self.context.cluster.network, self._disk)
+        self._requests = RunRequests(self._truth)
         self._task = self._process.start(self._act(action))
 
     async def _act(self, action: Callable[[RunContext], Awaitable[RunOutcome | None]]) -> None:
@@ -179,14 +200,23 @@ class Planning(Workload):
 
     def _connected(self) -> AbstractAsyncContextManager[KafkaAdmin]:
         cluster = self.context.cluster
-        return connected_admin(self._process, cluster.network, self._clock, cluster.nodes)
+        sent = self._requests.sent
+        return connected_admin(self._process, cluster.network, self._clock, cluster.nodes, sent)
 
     def _world(self, admin: KafkaAdmin) -> RunContext:
         chance = self.context.chance(f"executor {self._count}")
         return run_context(self._process, admin, self._clock, self._disk, chance)
 
     async def _execute(self, world: RunContext) -> RunOutcome | None:
-        plan = drawn_plan(await capture(world.admin, world.clock), self._chance)
+        return await self._carry_out(world, drawn_plan)
+
+    async def _move_some(self, world: RunContext) -> RunOutcome | None:
+        return await self._carry_out(world, random_targets)
+
+    async def _carry_out(
+        self, world: RunContext, draw: Callable[[Snapshot, Chance], Plan]
+    ) -> RunOutcome | None:
+        plan = draw(await capture(world.admin, world.clock), self._chance)
         if not plan.moves:
             return None
         self.context.note(f"a plan of {len(plan.moves)} moves: {plan.title}; {plan.limits}")
@@ -196,8 +226,10 @@ class Planning(Workload):
         return await start.resume(world, self._options(), self._listener)
 
     async def _undo(self, world: RunContext) -> RunOutcome | None:
-        possible = bool(self._chance.randrange(2))
-        return await start.undo(world, self._options(), self._listener, as_far_as_possible=possible)
+        self._undoes_all = not self._chance.randrange(2)
+        return await start.undo(
+            world, self._options(), self._listener, as_far_as_possible=not self._undoes_all
+        )
 
     async def _cancel(self, world: RunContext) -> RunOutcome | None:
         return await start.cancel(world, self._listener)
@@ -222,9 +254,12 @@ class Planning(Workload):
     def _hear(self, event: RunEvent) -> None:
         self._process.check_alive()
         if event.kind == "run":
-            self._limits.begin(
-                self._get_runs().get(str(event.facts["folder"]).rpartition("/")[2]).ledger.plan
-            )
+            run = self._get_runs().get(str(event.facts["folder"]).rpartition("/")[2])
+            self._limits.begin(run.ledger.plan)
+            if run.ledger.undo_of is not None and run.name not in self._undos:
+                self._undos[run.name] = self._undoes_all
+                undone = self._get_runs().get(run.ledger.undo_of).ledger
+                self._broken.extend(check_newest_first(run.ledger.plan, undone))
         facts = ", ".join(f"{key} {value}" for key, value in event.facts.items() if key != "summary")
         self.context.note(f"tool: {event.kind} {facts}")
 
@@ -286,15 +321,17 @@ class Planning(Workload):
         self._settled.update(run.age for run in fresh)
         if fresh:
             self._broken.extend(check_end(self._truth, fresh[-1].ledger))
-            self._broken.extend(self._check_undone(fresh[-1].ledger))
+            self._broken.extend(self._check_undone(fresh[-1]))
             if self._open_run() is None and (now := throttles_of(self._truth)) != self._throttles:
                 self._broken.append(
                     f"run {fresh[-1].name} found the throttles {self._throttles} and left {now}"
                 )
 
-    def _check_undone(self, ledger: RunLedger) -> Iterator[str]:
-        if ledger.undo_of is not None and ledger.outcome == "done" and not ledger.dropped:
-            yield from check_undone(self._truth, self._get_runs().get(ledger.undo_of).ledger)
+    def _check_undone(self, run: Run) -> Iterator[str]:
+        undo = run.ledger
+        if undo.undo_of is not None and undo.outcome == "done" and not undo.dropped:
+            undone = self._get_runs().get(undo.undo_of).ledger
+            yield from check_undone(self._truth, undo, undone, whole=self._undos.get(run.name, False))
 
     def _get_runs(self) -> Runs:
         if self._runs is None:

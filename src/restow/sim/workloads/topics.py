@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from restow.cluster.store.znodes import DeleteTopic
 from restow.sim.states import topics_in
 from restow.sim.workloads.base import WorkContext, Workload
 from restow.sim.workloads.controlling import REQUEST_TIMEOUT_MS, ControllerClient, new_topic
@@ -53,8 +54,13 @@ class ChangingTopics(Workload):
             await asyncio.sleep(self._chance.randrange(_PAUSE_MS) / 1000)
 
     async def settle(self) -> None:
-        """Delete all topics, make some of them again, and wait until they are as requested."""
+        """Delete all topics, make some of them again, and wait until they are as requested.
+
+        Before that, every deletion that is already in the store must be carried out without a new request.
+        """
         await asyncio.sleep(_LATE_REQUESTS_S)
+        while self._deleting():
+            await asyncio.sleep(_LOOK_EVERY_S)
         for name in _NAMES:
             await self._delete(name)
         await self._until({})
@@ -82,14 +88,18 @@ class ChangingTopics(Workload):
     def _topics(self) -> Iterator[tuple[str, TopicZNode]]:
         return (each for each in topics_in(self.context.cluster.store.tree) if each[0] in _NAMES)
 
+    def _deleting(self) -> tuple[str, ...]:
+        """Return the topics whose deletion the store has been asked for."""
+        return self.context.cluster.store.tree.children(DeleteTopic.PARENT)
+
     async def _until(self, wanted: dict[str, int]) -> None:
-        """Wait for these topics; repeat what was not carried out."""
+        """Wait for these topics; repeat what the store has not heard of."""
         while (found := {name: len(topic.partitions) for name, topic in self._topics()}) != wanted:
             await asyncio.sleep(_LOOK_EVERY_S)
             for name in _NAMES:
                 if name in wanted and name not in found:
                     await self._create(name, wanted[name])
-                elif name in found and name not in wanted:
+                elif name in found and name not in wanted and name not in self._deleting():
                     await self._delete(name)
 
     async def _create(self, name: str, partitions: int) -> None:
