@@ -13,7 +13,6 @@ from restow.cluster.controller.deletion import Deletion
 from restow.cluster.controller.guarded import GuardedStore
 from restow.cluster.controller.partition_states import PartitionStates
 from restow.cluster.controller.reassignment import steps
-from restow.cluster.controller.reassignment.nodes import write_assignments
 from restow.cluster.controller.reassignment.reassignment import Reassignment
 from restow.cluster.controller.reassignment.steps import Steps
 from restow.cluster.controller.state_nodes import StateNodes
@@ -101,22 +100,14 @@ def b3_and_b4_swapped(patch: Patch) -> None:
 
 
 @CONTROLLER.add(
-    "B6 comes before B5, and brokers do not look for strays when a new controller speaks to them.",
+    "Brokers do not look for removed replicas of which a dead controller has not told them.",
     "stray log",
     workloads=("reassign",),
     faults=("controller-kill-at-write",),
     every_s=4.0,
 )
-def b6_before_b5(patch: Patch) -> None:
-    def made(delete: Any) -> Any:
-        async def after_b6(self: Any, replicas: Any) -> None:
-            assignments = {each.partition: self._context.assignments[each.partition] for each in replicas}
-            await write_assignments(self._tools, assignments)
-            await delete(self, replicas)
-
-        return after_b6
-
-    wrap(patch, Steps, "_delete", made)
+def strays_not_looked_for(patch: Patch) -> None:
+    """Take away what makes B5 and B6 safe in any order: a controller may die right after either."""
     patch.setattr(k06_update_metadata, "stop_strays", _nothing)
 
 

@@ -2,7 +2,8 @@
 
 A defect is a function that patches the product. Its decorator says in a sentence what is wrong, under which
 workloads and faults to look for it, and which words of a checker find it. The four modules `*_defects.py`
-hold them; `ALL_DEFECTS` and `NOT_FOUND` in `test_defects.py` join them.
+hold them; `ALL_DEFECTS` in `test_defects.py` joins them. Where a second guard makes a defect harmless, the
+defect removes both, and its sentence says so.
 """
 
 from __future__ import annotations
