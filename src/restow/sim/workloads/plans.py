@@ -314,12 +314,11 @@ class Planning(Workload):
         self._check_settled()
 
     def _check_settled(self) -> None:
-        """Check the last of the runs that have been settled since the last time."""
-        fresh = [
-            run for run in self._get_runs().all() if run.ledger.is_settled and run.age not in self._settled
-        ]
+        """Check the last of the runs that have been settled since the last time, unless another has begun."""
+        runs = self._get_runs().all()
+        fresh = [run for run in runs if run.ledger.is_settled and run.age not in self._settled]
         self._settled.update(run.age for run in fresh)
-        if fresh:
+        if fresh and fresh[-1].age == max(run.age for run in runs):
             self._broken.extend(check_end(self._truth, fresh[-1].ledger))
             self._broken.extend(self._check_undone(fresh[-1]))
             if self._open_run() is None and (now := throttles_of(self._truth)) != self._throttles:
