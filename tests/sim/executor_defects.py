@@ -82,7 +82,10 @@ def undo_oldest_first(patch: Patch) -> None:
 
 
 @EXECUTOR.add(
-    "A step is submitted before it is in the journal.", "replicas, more than", faults=FEW, every_s=RARELY_S
+    "A step is submitted before it is in the journal.",
+    "before it is in the journal",
+    faults=FEW,
+    every_s=RARELY_S,
 )
 def target_before_the_journal(patch: Patch) -> None:
     def made(submit: Any) -> Any:

@@ -16,11 +16,12 @@ from restow.sim.truth import StoredTruth
 from restow.wire.messages import AlterPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from restow.cluster.store.tree import Tree
     from restow.cluster.store.znodes import TopicZNode
     from restow.execute.journal.ledger import RunLedger
+    from restow.execute.journal.runs import Run
     from restow.model import Limits, Move, Plan, ReplicaAssignment
     from restow.wire.messages import Message
 
@@ -104,12 +105,14 @@ def _check_sizes(move: Move, assignment: ReplicaAssignment, extra_copies: int) -
 class RunRequests:
     """The reassignments that one process of the tool has requested.
 
-    A process that resumes a run must not request what its predecessor has requested and the cluster is still
-    doing. It may repeat a request of its own, whose response may be lost.
+    Each must be in the journal of its run before it is sent. A process that resumes a run must not request
+    what its predecessor has requested and the cluster is still doing. It may repeat a request of its own,
+    whose response may be lost.
     """
 
-    def __init__(self, truth: StoredTruth) -> None:
-        self._truth = truth
+    def __init__(self, truth: StoredTruth, journal: Callable[[], Run | None]) -> None:
+        """`journal` returns the run that is not settled."""
+        self._truth, self._journal = truth, journal
         self._own: set[tuple[TopicPartition, tuple[int, ...]]] = set()
         self.broken: list[str] = []
 
@@ -125,8 +128,16 @@ class RunRequests:
                 if (name, target) in self._own or now is None:
                     continue
                 self._own.add((name, target))
+                if target:
+                    self._check_journal(name, target)
                 if now.is_moving and now.target == target:
                     self.broken.append(f"a resumed run submits {name} again, which moves to {target} already")
+
+    def _check_journal(self, name: TopicPartition, target: tuple[int, ...]) -> None:
+        run = self._journal()
+        step = None if run is None else run.ledger.in_progress.get(name)
+        if step is None or step.after != target:
+            self.broken.append(f"the move of {name} to {target} is sent before it is in the journal")
 
 
 def check_newest_first(plan: Plan, undone: RunLedger) -> Iterator[str]:

@@ -75,7 +75,7 @@ class Planning(Workload):
         self._disk = SimDisk(context.chance("disk of the tool"))
         self._truth = StoredTruth(context.cluster.store.tree)
         self._limits = RunLimits(context.cluster.store.tree)
-        self._requests = RunRequests(self._truth)
+        self._requests = RunRequests(self._truth, self._open_run)
         self._process = SimProcess(_HOST, context.cluster.network, self._disk)
         self._task: asyncio.Task[None] | None = None
         self._runs: Runs | None = None
@@ -182,7 +182,7 @@ class Planning(Workload):
 
     def _begin(self, action: Callable[[RunContext], Awaitable[RunOutcome | None]]) -> None:
         self._process = SimProcess(_HOST, self.context.cluster.network, self._disk)
-        self._requests = RunRequests(self._truth)
+        self._requests = RunRequests(self._truth, self._open_run)
         self._task = self._process.start(self._act(action))
 
     async def _act(self, action: Callable[[RunContext], Awaitable[RunOutcome | None]]) -> None:
