@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import restow
 from restow.cluster.replication import partition
 from restow.sim.run import Scenario, simulate
 
@@ -22,10 +24,11 @@ print(json.dumps(asdict(report)))
 """
 
 
-def report_of(seed: int, hash_seed: int) -> dict[str, Any]:
-    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+def report_of(seed: int, hash_seed: int, python: str = sys.executable) -> dict[str, Any]:
+    source = str(Path(restow.__file__).parents[1])
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": source}
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(seed)], env=environment, capture_output=True, text=True, check=True
+        [python, "-c", RUN, str(seed)], env=environment, capture_output=True, text=True, check=True
     )
     report: dict[str, Any] = json.loads(done.stdout)
     return report
