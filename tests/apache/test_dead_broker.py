@@ -72,9 +72,9 @@ class Operator:
         assert code == 0, document
         return document
 
-    def ills(self) -> set[str]:
+    def findings(self) -> set[str]:
         _, found = self.asks("doctor", *self._journal)
-        return {each["ill"] for each in found} if isinstance(found, list) else {found}
+        return {each["finding"] for each in found} if isinstance(found, list) else {found}
 
     def replicas(self, topic: str) -> list[list[int]]:
         described = self.types("topics", "describe", topic)
@@ -121,7 +121,7 @@ def test_replicas_of_a_dead_broker_are_rebuilt(
         dead, spare = ids[DEAD], ids[SPARE]
 
         kill(dead)
-        wait_for("its death is known", lambda: operator.ills() == {"under-replicated"}, WAIT_S)
+        wait_for("its death is known", lambda: operator.findings() == {"under-replicated"}, WAIT_S)
         operator.carries_out("replace", f"{dead}:{spare}", "--topics", "left")
         assert operator.replicas("left") == [
             [spare if at == DEAD else ids[at] for at in row] for row in TOPICS["left"]
@@ -130,7 +130,7 @@ def test_replicas_of_a_dead_broker_are_rebuilt(
         for row in operator.replicas("right"):
             assert dead not in row
             assert len(set(row)) == 2
-        wait_for("all is in order", lambda: operator.ills() == set(), WAIT_S)
+        wait_for("all is in order", lambda: operator.findings() == set(), WAIT_S)
         for name, rows in TOPICS.items():
             assert read_all(bootstrap, name, len(rows)) == there[name]
 

@@ -83,7 +83,7 @@ def test_plans_keep_their_promises_on_a_live_cluster(
         assert operator.replicas("t") == [[spare if each == two else each for each in row] for row in rows]
 
         kill(three)
-        wait_for("its death is known", lambda: "offline" in operator.ills(), WAIT_S)
+        wait_for("its death is known", lambda: "offline" in operator.findings(), WAIT_S)
         plan = tmp_path / "rest.json"
         drain = ("plan", "drain", str(three), *BOTH, "-o", str(plan))
         code, told = operator.asks(*drain)

@@ -200,22 +200,22 @@ def wanted(ids: tuple[int, int, int]) -> str:
     return json.dumps({"version": 1, "partitions": entries})
 
 
-def kinds(ills: Any) -> list[str]:
+def kinds(findings: Any) -> list[str]:
     """Return the kinds of a doctor's findings; an error has none."""
-    return [each["ill"] for each in ills] if isinstance(ills, list) else []
+    return [each["finding"] for each in findings] if isinstance(findings, list) else []
 
 
 def live_through(operator: Operator, traffic: Traffic) -> None:
     others = ["throttle nobody needs"] * 2
-    ills = operator.until(lambda _, found: kinds(found) == others, "doctor")
+    findings = operator.until(lambda _, found: kinds(found) == others, "doctor")
     operator.types("snapshot", "-o", operator.file("before.json"))
     plan = operator.file("plan.json")
     operator.types("plan", "from-json", operator.file("moves.json"), "-o", plan)
 
     operator.killed("execute", plan, "--yes", "--throttle", SLOW)
     found = operator.runs("doctor", code=1)
-    assert "run without an end" in {each["ill"] for each in found}
-    operator.until(lambda _, found: found == ills, "doctor", "--fix")
+    assert "run without an end" in {each["finding"] for each in found}
+    operator.until(lambda _, found: found == findings, "doctor", "--fix")
     operator.until_unchanged(but=REORDERED)  # which has arrived at once, and stays
 
     operator.killed("resume", "--yes", "--throttle", SLOW)
@@ -230,11 +230,11 @@ def live_through(operator: Operator, traffic: Traffic) -> None:
     assert operator.runs("resume", "--yes", "--throttle", FAST)["outcome"] == "done"
     verdict = operator.until(lambda code, _: code == 0, "verify", plan)
     assert "others have set" in verdict["checks"][-1]["evidence"]
-    operator.until(lambda _, found: found == ills, "doctor")
+    operator.until(lambda _, found: found == findings, "doctor")
     assert traffic.flows()
 
     assert operator.runs("undo", "--yes", "--throttle", FAST)["outcome"] == "done"
-    operator.until(lambda _, found: found == ills, "doctor")
+    operator.until(lambda _, found: found == findings, "doctor")
     operator.until_unchanged()
 
 

@@ -61,7 +61,7 @@ class Finding:
 
     def document(self) -> dict[str, object]:
         return {
-            "ill": self.kind.value,
+            "finding": self.kind.value,
             "what": self.what,
             "evidence": self.evidence,
             "remedy": self.remedy,
