@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import ConfigResource
+from restow.client import BrokerError, ConfigResource
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.control import ControlRequest
 from restow.execute.throttle.throttles import LEADER_REPLICAS
 from restow.model import Limits
+from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import THROTTLED, Stage, control_of, make_stage, plan_for
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from restow.client import BrokerError, Config
+    from restow.client import Config
     from restow.model import Topic, TopicPartition
 
 LATE_S = 0.7
@@ -79,6 +80,34 @@ def test_every_throttle_is_restored_despite_late_configs(
     assert stage.undo(THROTTLED).is_good
     assert stage.admin.set_ == {topic: {LEADER_REPLICAS: "77:1"}}
     assert "left alone" not in stage.kinds()
+
+
+@pytest.mark.parametrize("request_", ["describe_configs", "incremental_alter_configs"])
+def test_throttles_are_restored_by_a_broker_that_has_just_started(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, request_: str
+) -> None:
+    """It knows no topic until the controller tells it, so a topic that it does not know is not gone."""
+    topic = ConfigResource("topic", "t")
+    stage.admin.set_[topic] = {LEADER_REPLICAS: "77:1"}
+    ask = getattr(stage.admin, request_)
+    knows: list[bool] = [True]
+
+    async def told(of: Collection[ConfigResource], *more: object) -> dict[ConfigResource, object]:
+        if knows or topic not in of:
+            return dict(await ask(of, *more))
+        known = {each: of[each] for each in of if each != topic} if isinstance(of, dict) else {*of} - {topic}
+        return {**await ask(known, *more), topic: BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
+
+    def cancel() -> None:
+        knows.clear()
+        control_of(stage).request(ControlRequest(stop="cancel"))
+        stage.after(LATE_S, lambda: knows.append(True))
+
+    monkeypatch.setattr(stage.admin, request_, told)
+    stage.after(2, cancel)
+    outcome = stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
+    assert (outcome.ending, outcome.throttles_left) == (Ending.CANCELLED, ())
+    assert stage.admin.set_ == {topic: {LEADER_REPLICAS: "77:1"}}
 
 
 def test_preferred_leaders_are_elected_despite_outdated_metadata(

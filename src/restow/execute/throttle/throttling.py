@@ -2,7 +2,8 @@
 
 Before every change, the values without us are computed anew. So entries that other tools add to a list stay,
 and a rate that another tool has set is left alone. Brokers may answer with outdated configs: right after our
-own change, an answer counts only if it shows that change.
+own change, an answer counts only if it shows that change. A broker that has just started knows no topic: one
+counts as gone only after a while, and if the metadata does not have it either.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ConfigResource
+from restow.execute.run.steps import topics_now
 from restow.execute.throttle.throttles import (
     DIR_RATE,
     RATES,
@@ -39,6 +41,8 @@ _UNKNOWN = object()
 _GRACE_S = 5.0
 """How long a broker may answer with the value from before."""
 _ASK_AGAIN_S = 0.05
+_LATER = (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+"""Errors of brokers that are down, or do not know all topics yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +61,10 @@ class Applied:
                 tell(kind, of=f"{setting.of} {setting.name}", key=setting.key, value=value)
 
     def refusal(self, step: Step) -> BrokerError | None:
-        """Say why this step cannot be throttled. A broker that is down gets its configs later."""
+        """Say why this step cannot be throttled. What a broker does not know or get yet is set later."""
         owners = {("topic", step.partition.topic), *(("broker", str(b)) for b in (*step.before, *step.after))}
         for setting, error in self.failed.items():
-            if (setting.of, setting.name) in owners and error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+            if (setting.of, setting.name) in owners and error.code not in _LATER:
                 return error
         return None
 
@@ -80,6 +84,8 @@ class Throttling:
         self._stands: dict[Setting, str] | None = None
         self._sent: dict[Setting, tuple[str | None, float]] = {}
         """The values that we set last, and when."""
+        self._unknown_since_s: dict[str, float] = {}
+        """The topics that the last answer did not know, and since when."""
 
     async def apply(
         self,
@@ -110,7 +116,8 @@ class Throttling:
             return Applied()
         current, gone = await self._read({*wants, *ours})
         borrowed, ended = await self._borrowed(current, ours, own)
-        back = restoration({**self._run_journal.ledger.prior, **dict.fromkeys(ended)}, ours, current)
+        answered = {s: values for s, values in ours.items() if s in current}
+        back = restoration({**self._run_journal.ledger.prior, **dict.fromkeys(ended)}, answered, current)
         fresh = self._respect(back.left_alone)
         without_us = {s: back.changes.get(s, current[s]) for s in current}
         mine = {s: v for s, v in wants.items() if s in current and s not in self.foreign}
@@ -182,33 +189,35 @@ class Throttling:
         """Return the present configs, and the configs whose topic is gone; those without an answer are in
         neither.
 
-        Repeats the request while a broker answers with a value from before our last change.
+        Repeats the request while a broker answers with a value from before our last change, or does not know
+        a topic.
         """
         while True:
-            current, gone = await self._ask(settings)
+            current, unknown = await self._ask(settings)
+            existing = {topic.name for topic in await topics_now(self._admin, {s.name for s in unknown})}
             now_s = self._clock.monotonic_s()
-            if not any(
-                s in current and current[s] != value and now_s - at_s < _GRACE_S
-                for s, (value, at_s) in self._sent.items()
-            ):
-                return current, gone
+            self._unknown_since_s = {s.name: self._unknown_since_s.get(s.name, now_s) for s in unknown}
+            doubtful = [at_s for s, (value, at_s) in self._sent.items() if current.get(s, value) != value]
+            if all(now_s - at_s >= _GRACE_S for at_s in (*doubtful, *self._unknown_since_s.values())):
+                return current, {s for s in unknown if s.name not in existing}
             await self._clock.sleep(_ASK_AGAIN_S)
 
     async def _ask(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
         owners = {ConfigResource(s.of, s.name) for s in settings}
         answers = await self._admin.describe_configs(sorted(owners), {s.key for s in settings})
+        """Return the configs that a broker tells, and those whose topic it does not know."""
         current: dict[Setting, str | None] = {}
-        gone = set()
+        unknown = set()
         for setting in settings:
             answer = answers.get(ConfigResource(setting.of, setting.name))
             if isinstance(answer, BrokerError):
                 if answer.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    gone.add(setting)
+                    unknown.add(setting)
             elif answer is not None:
                 config = answer.get(setting.key)
                 is_set = config is not None and config.source == setting.of
                 current[setting] = config.value if config is not None and is_set else None
-        return current, gone
+        return current, unknown
 
     async def _set(
         self,
@@ -232,12 +241,9 @@ class Throttling:
             if setting in current and (current[setting] != changes[setting] or setting in brought_back):
                 owner = ConfigResource(setting.of, setting.name)
                 requests.setdefault(owner, {})[setting.key] = changes[setting]
-        outcome = await self._admin.incremental_alter_configs(requests) if requests else {}
+        outcome = await self._alter(requests)
         failed = {
-            s: error
-            for s in ordered
-            if (error := outcome.get(ConfigResource(s.of, s.name))) is not None
-            and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            s: error for s in ordered if (error := outcome.get(ConfigResource(s.of, s.name))) is not None
         }
         at_s = self._clock.monotonic_s()
         for setting in ordered:
@@ -251,6 +257,29 @@ class Throttling:
             failed=[{"setting": list(s), "error": str(error)} for s, error in failed.items()],
         )
         return failed
+
+    async def _alter(
+        self, requests: Mapping[ConfigResource, Mapping[str, str | None]]
+    ) -> dict[ConfigResource, BrokerError | None]:
+        """Send the changes, and again those of topics that exist and that a broker does not know yet."""
+        outcome: dict[ConfigResource, BrokerError | None] = {}
+        left, until_s = dict(requests), self._clock.monotonic_s() + _GRACE_S
+        while left:
+            outcome.update(await self._admin.incremental_alter_configs(left))
+            unknown = {
+                Setting(owner.of, owner.name, key): owner
+                for owner, keys in left.items()
+                for key in keys
+                if (error := outcome.get(owner)) is not None
+                and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            }
+            gone = (await self._read(set(unknown)))[1] if unknown else set()
+            outcome.update({unknown[s]: None for s in gone})
+            left = {owner: requests[owner] for s, owner in unknown.items() if s not in gone}
+            if not left or self._clock.monotonic_s() >= until_s:
+                break
+            await self._clock.sleep(_ASK_AGAIN_S)
+        return outcome
 
 
 async def used_by_others(admin: Admin, own: Collection[TopicPartition]) -> frozenset[BrokerId]:
