@@ -193,6 +193,37 @@ def test_cancelled_move_is_not_taken_for_arrived(
     assert run.ledger.finished == ()
 
 
+def test_cancel_restores_the_order_of_replicas_despite_outdated_metadata(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No broker has heard of the move or of its cancellation, so all show the order from before."""
+    ask = stage.admin.describe_topics
+    before = asyncio.run(ask())
+
+    async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        return before
+
+    monkeypatch.setattr(stage.admin, "describe_topics", told)
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
+    outcome = stage.execute(plan_for(stage, [(2, 3)]), THROTTLED)
+    assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 moves were taken back")
+    assert stage.replicas()[0] == (1, 2)
+
+
+def test_cancel_does_not_say_that_a_deleted_topic_was_taken_back(stage: Stage) -> None:
+    stage.admin.add("gone", [(1, 2)])
+
+    def delete() -> None:
+        stage.admin.remove("gone")
+        control_of(stage).request(ControlRequest(stop="cancel"))
+
+    stage.after(2, delete)
+    outcome = stage.execute(plan_for(stage, [(1, 3)], topic="gone"), THROTTLED)
+    assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "0 moves were taken back")
+    assert list(outcome.dropped.values()) == ["its topic is gone"]
+    assert stage.admin.set_ == {}
+
+
 def test_move_that_arrived_unobserved_is_not_taken_for_another_tools(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from restow.plan.schedule.schedule import steps_of, waves_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from restow.client import Admin
+    from restow.client import Admin, PartitionReassignment
     from restow.execute.journal.ledger import RunJournal
     from restow.execute.journal.runs import Run
     from restow.execute.progress.status import Tell
@@ -124,7 +124,7 @@ class Taken:
     """Moves that had completed before they could be cancelled."""
     refused: dict[TopicPartition, str] = field(default_factory=dict)
     others: dict[TopicPartition, str] = field(default_factory=dict)
-    """Moves that another tool has redirected since; they are left alone."""
+    """Moves that another tool has redirected since, or whose topic is gone; they are left alone."""
 
     def concluded(self, tell: Tell) -> RunOutcome:
         """Report every move, and return the outcome of the run."""
@@ -166,21 +166,23 @@ async def cancel_moves(
     if not able:
         return taken
     book.write("cancel", partitions=[list(name) for name in able])
-    if ours := [name for name in able if name in moving]:
-        await admin.alter_partition_reassignments(dict.fromkeys(ours, None))
+    confirmed = await _cancel(admin, {name: moving[name] for name in able if name in moving})
     await _dirs_back(admin, book, able)
     await _until_at_rest(admin, clock, able)
-    now = await _when_heard(admin, clock, able)
+    doubtful = {name: step for name, step in able.items() if name not in confirmed}
+    now = {**await _when_heard(admin, clock, doubtful), **confirmed}
     moves = await admin.list_partition_reassignments(able)
     reorder = []
     for name, step in able.items():
-        there = now.get(name)
+        replicas = now.get(name)
         if name in moves:
             taken.refused[name] = "it is still being moved"
-        elif there is None or set(there.replicas) == set(step.before) != set(step.after):
+        elif replicas is None:
+            taken.others[name] = "its topic is gone"
+        elif set(replicas) == set(step.before) != set(step.after):
             taken.back.append(name)
-            if there is not None and there.replicas != step.before:
-                reorder.append(Step(partition=name, before=there.replicas, after=step.before))
+            if replicas != step.before:
+                reorder.append(Step(partition=name, before=replicas, after=step.before))
         else:
             taken.arrived.append(name)
     if taken.arrived:
@@ -200,16 +202,32 @@ def _gone_before(plan: Plan) -> dict[TopicPartition, frozenset[BrokerId]]:
     }
 
 
+async def _cancel(
+    admin: Admin, moves: Mapping[TopicPartition, PartitionReassignment]
+) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    """Cancel these moves; return the replicas of those that the controller has cancelled.
+
+    They follow from what the controller has listed. A broker may not hear of it for a while, not even the
+    controller's own, and tells the replicas in the order from before the move.
+    """
+    answers = await admin.alter_partition_reassignments(dict.fromkeys(moves, None)) if moves else {}
+    return {
+        name: ReplicaAssignment(move.replicas, move.adding, move.removing).origin
+        for name, move in moves.items()
+        if name in answers and answers[name] is None
+    }
+
+
 async def _when_heard(
     admin: Admin, clock: Clock, steps: Mapping[TopicPartition, Step]
-) -> dict[TopicPartition, Partition]:
-    """Return the partitions once a broker's metadata also shows them at rest, or after a grace period."""
+) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    """Return the replicas once a broker's metadata also shows them at rest, or after a grace period."""
     until_s = clock.monotonic_s() + _GRACE_S
     while True:
         now = await partitions_now(admin, (name.topic for name in steps))
-        seen = ((now.get(name), step) for name, step in steps.items())
-        if all(each is None or _rests(each, step) for each, step in seen) or clock.monotonic_s() >= until_s:
-            return now
+        heard = all(name in now and _rests(now[name], step) for name, step in steps.items())
+        if heard or clock.monotonic_s() >= until_s:
+            return {name: now[name].replicas for name in steps if name in now}
         await clock.sleep(_LOOK_EVERY_S)
 
 
