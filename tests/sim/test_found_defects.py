@@ -10,6 +10,12 @@ FOUND = {
     "a broker obeyed requests for its earlier life before it was registered": Scenario(
         seed=33, workloads=("produce", "reassign", "topics", "configs", "elections")
     ),
+    "a broker that had just started knew no topic, so throttles counted as gone": Scenario(
+        seed=3038, partitions=6, records_per_s=20, workloads=("produce", "plans"), fault_every_s=8.0
+    ),
+    "a broker had not heard of a cancelled move, so the order of replicas stayed": Scenario(
+        seed=3007, partitions=6, records_per_s=20, workloads=("produce", "plans", "topics"), fault_every_s=8.0
+    ),
 }
 
 

@@ -154,21 +154,25 @@ def _is_same(name: str, topic: TopicZNode, ledger: RunLedger) -> bool:
     return stored == ledger.topic_ids.get(name)
 
 
-def check_end(truth: StoredTruth, ledger: RunLedger) -> Iterator[str]:
+def check_end(truth: StoredTruth, ledger: RunLedger, *, newest: bool) -> Iterator[str]:
     """Yield what a settled run has left in another state than its journal says.
 
-    After a cancel only the end of its moves is checked. The tool hears from any broker what has become of
-    them, and a broker whose metadata is old tells what was before.
+    If it is not the `newest`, another has begun since and may have moved what this one has not finished.
     """
     topics, assignments = truth.topics(), truth.assignments()
+    reached = {step.partition: step.after for step in ledger.finished}
     for move in ledger.plan.moves:
         name, now = move.partition, assignments.get(move.partition)
         if now is None or not _is_same(name.topic, topics[name.topic], ledger) or name in ledger.dropped:
             continue
         if now.is_moving:
             yield f"{name} is still being moved after the end of its run: {now}"
-        elif ledger.outcome == "done" and name not in ledger.found and now.replicas != move.after:
-            yield f"{name} has the replicas {now.replicas} after its run, not {move.after}"
+            continue
+        if name in ledger.found or (ledger.outcome != "done" and not newest):
+            continue
+        expected = move.after if ledger.outcome == "done" else reached.get(name, move.before)
+        if now.replicas != expected:
+            yield f"{name} has the replicas {now.replicas} after its run ({ledger.outcome}), not {expected}"
 
 
 def check_undone(truth: StoredTruth, undo: RunLedger, undone: RunLedger, *, whole: bool) -> Iterator[str]:
