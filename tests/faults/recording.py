@@ -83,7 +83,8 @@ def produce(recorder: Recorder, name: str, bootstrap: str, seed: int) -> str:
     def send(number: int, partition: int) -> None:
         def told(error: object, message: Any) -> None:
             kind = Kind.UNKNOWN if error else Kind.OK
-            offset = -1 if error else message.offset()
+            known = None if error else message.offset()  # None, too, after a repeated request
+            offset = -1 if known is None else known
             value = value_of(name, number)
             recorder.note(
                 name, Op.WRITE, kind, number=number, partition=partition, offset=offset, value=value
