@@ -68,6 +68,16 @@ def undo_in_another_replica_order(patch: Patch) -> None:
 
 
 @EXECUTOR.add(
+    "A cancel leaves the replicas in the order of the target.", "(cancelled)", faults=FEW, every_s=RARELY_S
+)
+def order_not_restored_by_cancel(patch: Patch) -> None:
+    async def leave(*_: object) -> None:
+        """Leave the order as it is."""
+
+    patch.setattr(undo, "_reorder", leave)
+
+
+@EXECUTOR.add(
     "An undo takes back the oldest change first.", "not the newest first", faults=FEW, every_s=RARELY_S
 )
 def undo_oldest_first(patch: Patch) -> None:
