@@ -203,9 +203,9 @@ class Throttling:
             await self._clock.sleep(_ASK_AGAIN_S)
 
     async def _ask(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
+        """Return the configs that a broker tells, and those whose topic it does not know."""
         owners = {ConfigResource(s.of, s.name) for s in settings}
         answers = await self._admin.describe_configs(sorted(owners), {s.key for s in settings})
-        """Return the configs that a broker tells, and those whose topic it does not know."""
         current: dict[Setting, str | None] = {}
         unknown = set()
         for setting in settings:
