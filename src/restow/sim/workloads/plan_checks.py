@@ -16,7 +16,7 @@ from restow.sim.truth import StoredTruth
 from restow.wire.messages import AlterPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from restow.cluster.store.tree import Tree
     from restow.cluster.store.znodes import TopicZNode
@@ -154,10 +154,12 @@ def _is_same(name: str, topic: TopicZNode, ledger: RunLedger) -> bool:
     return stored == ledger.topic_ids.get(name)
 
 
-def check_end(truth: StoredTruth, ledger: RunLedger, *, newest: bool) -> Iterator[str]:
+def check_end(
+    truth: StoredTruth, ledger: RunLedger, moved_since: Collection[TopicPartition]
+) -> Iterator[str]:
     """Yield what a settled run has left in another state than its journal says.
 
-    If it is not the `newest`, another has begun since and may have moved what this one has not finished.
+    Other runs have `moved_since` some partitions, before this one was resumed.
     """
     topics, assignments = truth.topics(), truth.assignments()
     reached = {step.partition: step.after for step in ledger.finished}
@@ -168,7 +170,7 @@ def check_end(truth: StoredTruth, ledger: RunLedger, *, newest: bool) -> Iterato
         if now.is_moving:
             yield f"{name} is still being moved after the end of its run: {now}"
             continue
-        if name in ledger.found or (ledger.outcome != "done" and not newest):
+        if name in ledger.found or (ledger.outcome != "done" and name in moved_since):
             continue
         expected = move.after if ledger.outcome == "done" else reached.get(name, move.before)
         if now.replicas != expected:

@@ -319,8 +319,8 @@ class Planning(Workload):
         fresh = [run for run in runs if run.ledger.is_settled and run.age not in self._settled]
         self._settled.update(run.age for run in fresh)
         if fresh and fresh[-1].age == max(run.age for run in runs):
-            newest = fresh[-1].name == max(run.name for run in runs)
-            self._broken.extend(check_end(self._truth, fresh[-1].ledger, newest=newest))
+            later = (run.ledger.submitted for run in runs if run.name > fresh[-1].name)
+            self._broken.extend(check_end(self._truth, fresh[-1].ledger, frozenset().union(*later)))
             self._broken.extend(self._check_undone(fresh[-1]))
             if self._open_run() is None and (now := throttles_of(self._truth)) != self._throttles:
                 self._broken.append(
