@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.store.errors import NoNode
-from restow.cluster.store.znodes import EntityConfig, TopicZNode
+from restow.cluster.store.znodes import DeleteTopic, EntityConfig, TopicZNode
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class StoredTruth:
                 path = f"{parent}/{name}"
                 found[of, name] = EntityConfig.decode(self._tree.get(path).data, path).values
         return found
+
+    def deleting(self) -> tuple[str, ...]:
+        """Return the topics that wait for their deletion. No client can reach them or their configs."""
+        return self._children(DeleteTopic.PARENT)
 
     def _children(self, path: str) -> tuple[str, ...]:
         try:

@@ -32,9 +32,11 @@ Throttles = dict[tuple[str, str], dict[str, str]]
 
 
 def throttles_of(truth: StoredTruth) -> Throttles:
-    """Return the throttle configs that are set now."""
-    found = {}
+    """Return the throttle configs that are set now, without topics whose configs go with them."""
+    found, deleting = {}, [("topic", name) for name in truth.deleting()]
     for owner, values in truth.configs().items():
+        if owner in deleting:
+            continue
         if ours := {key: values[key] for key in (*RATES, *REPLICAS) if key in values}:
             found[owner] = ours
     return found
