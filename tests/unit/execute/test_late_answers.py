@@ -11,8 +11,9 @@ import pytest
 from restow.client import BrokerError, ConfigResource
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.control import ControlRequest
+from restow.execute.run.start import cancel
 from restow.execute.throttle.throttles import LEADER_REPLICAS
-from restow.model import Limits
+from restow.model import Limits, TopicPartition
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import THROTTLED, Stage, control_of, make_stage, plan_for
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.client import Config
-    from restow.model import Topic, TopicPartition
+    from restow.model import Topic
 
 LATE_S = 0.7
 
@@ -208,6 +209,19 @@ def test_cancel_restores_the_order_of_replicas_despite_outdated_metadata(
     outcome = stage.execute(plan_for(stage, [(2, 3)]), THROTTLED)
     assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 moves were taken back")
     assert stage.replicas()[0] == (1, 2)
+
+
+def test_cancel_restores_the_order_of_a_move_that_was_cancelled_before_a_kill(stage: Stage) -> None:
+    """Kafka leaves the replicas in the order of the cancelled target."""
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
+    assert stage.execute(plan_for(stage, [(2, 3)]), THROTTLED).ending is Ending.LEFT
+    asyncio.run(stage.admin.alter_partition_reassignments({TopicPartition("t", 0): None}))
+    assert stage.replicas()[0] == (2, 1)
+    outcome = asyncio.run(cancel(stage.world, stage.watcher))
+    assert outcome is not None
+    assert outcome.ending is Ending.CANCELLED
+    assert stage.replicas()[0] == (1, 2)
+    assert asyncio.run(stage.world.runs()).latest().ledger.is_settled
 
 
 def test_cancel_does_not_say_that_a_deleted_topic_was_taken_back(stage: Stage) -> None:

@@ -97,6 +97,8 @@ class Executor:
             run, clock, self._progress, self._schedule, self._throttling, self.pace, self._in_progress, tell
         )
         self._strange, self._adopted = chains.strange, chains.in_progress
+        self._cancelled: list[Step] = []
+        """Steps that were cancelled while nothing was watching. Kafka may have left another order."""
         self._snapshot = snapshot
         self._patience = GiveUpTimer(clock, options, self.tell)
 
@@ -111,7 +113,7 @@ class Executor:
         for step in self._adopted:
             self._progress.found_in_progress(step, self._snapshot)
             self._adopt(step, begun=False)
-        self._run_journal.settle({step.partition for step in self._adopted}, self._snapshot)
+        self._cancelled = self._run_journal.settle({each.partition for each in self._adopted}, self._snapshot)
         if self._options.elect:
             over = (name for name in self._aims if name not in self._strange)
             self._elections.line_up([name for name in over if not self._schedule.rest_of(name)])
@@ -347,7 +349,10 @@ class Executor:
     async def _cancel(self) -> RunOutcome:
         self._observation = await look(self._admin, self._clock)
         steps = self._in_progress.steps
-        taken = await cancel_moves(self._admin, self._clock, self._run_journal, steps, self._alive)
+        begun, rest_of = {step.partition for step in steps}, self._schedule.rest_of
+        again = [s for s in self._cancelled if s.partition not in begun and rest_of(s.partition)]
+        every = (*steps, *again)
+        taken = await cancel_moves(self._admin, self._clock, self._run_journal, every, self._alive)
         for step in steps:
             if step.partition in taken.others:
                 self._drop(step, taken.others[step.partition])
