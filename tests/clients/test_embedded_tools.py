@@ -58,7 +58,7 @@ class Shell:
         ]
 
 
-@pytest.fixture(scope="module", params=[KAFKA_VERSION, KAFKA_4])
+@pytest.fixture(scope="module", params=often([KAFKA_VERSION, KAFKA_4], KAFKA_4))
 def tools(request: pytest.FixtureRequest) -> Tools:
     tools = Tools(request.param)
     with needs_kafka():

@@ -14,6 +14,7 @@ import pytest
 
 from harness.java import java
 from tests.conftest import needs_kafka
+from tests.often import often
 from tests.spark.patience import wait_for
 
 pytestmark = pytest.mark.spark
@@ -91,7 +92,9 @@ def left_of(mark: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "work", [AT_WORK, AT_ITS_START, AS_IT_CONNECTS], ids=["at work", "at its start", "as it connects"]
+    "work",
+    often([AT_WORK, AT_ITS_START, AS_IT_CONNECTS], AT_WORK),
+    ids=["at work", "at its start", "as it connects"],
 )
 def test_ctrl_c_ends_the_session_and_leaves_no_process(work: str) -> None:
     """The next session must work."""
