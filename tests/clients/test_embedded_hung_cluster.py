@@ -27,6 +27,7 @@ def test_sigterm_ends_a_run_and_a_watch_whose_request_hangs(tmp_path: Path) -> N
     log, plan = tmp_path / "cluster.log", tmp_path / "plan.json"
     log.write_text("")
     up = [sys.executable, "-m", "restow", "cluster", "up", "--brokers", "3", "--port", "0", "--json"]
+    up += ["--data", str(tmp_path / "data")]  # it is killed, so it cannot remove a temporary folder
     with running(up, log) as cluster:
 
         def said() -> list[str]:
