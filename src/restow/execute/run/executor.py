@@ -97,8 +97,7 @@ class Executor:
             run, clock, self._progress, self._schedule, self._throttling, self.pace, self._in_progress, tell
         )
         self._strange, self._adopted = chains.strange, chains.in_progress
-        self._cancelled: list[Step] = []
-        """Steps that were cancelled while nothing was watching. Kafka may have left another order."""
+        self._cancelled: list[Step] = []  # while nothing was watching: Kafka may have left another order
         self._snapshot = snapshot
         self._patience = GiveUpTimer(clock, options, self.tell)
 
@@ -351,8 +350,7 @@ class Executor:
         steps = self._in_progress.steps
         begun, rest_of = {step.partition for step in steps}, self._schedule.rest_of
         again = [s for s in self._cancelled if s.partition not in begun and rest_of(s.partition)]
-        every = (*steps, *again)
-        taken = await cancel_moves(self._admin, self._clock, self._run_journal, every, self._alive)
+        taken = await cancel_moves(self._admin, self._clock, self._run_journal, [*steps, *again], self._alive)
         for step in steps:
             if step.partition in taken.others:
                 self._drop(step, taken.others[step.partition])
