@@ -98,6 +98,40 @@ def test_stop_replica_of_earlier_epoch_is_refused(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_order_from_before_the_deletion_does_not_make_the_replica_anew(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        late = cluster.order(is_new=True)
+        assert cluster.stop_replica(2, delete=True, leader_epoch=0) == 0
+        answer = cluster.brokers[2].apply_leader_and_isr(late)
+        assert answer.topics[0].partition_errors[0].error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert cluster.brokers[2].logs.get(T0) is None
+        cluster.elect(1, is_new=True)
+        assert cluster.at(2).role is Role.FOLLOWER, "a later epoch brings the replica back"
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_deleted_topic_stays_deleted_and_another_of_its_name_does_not(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 1)
+        cluster.elect(1, is_new=True)
+        cluster.elect(1)
+        late = cluster.order()
+        assert cluster.stop_replica(1, delete=True, leader_epoch=-2) == 0
+        answer = cluster.brokers[1].apply_leader_and_isr(late)
+        assert answer.topics[0].partition_errors[0].error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+        late.topic_states[0].topic_id = UUID(int=8)
+        answer = cluster.brokers[1].apply_leader_and_isr(late)
+        assert answer.topics[0].partition_errors[0].error_code == 0
+        assert cluster.at(1).is_leader
+        await cluster.close()
+
+    run(scenario())
+
+
 def test_recreated_topic_does_not_get_the_old_log(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)

@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from restow.cluster.log.errors import DiskFailure, LogDirsOffline, LogError
+from restow.cluster.replication.deleted import DeletedReplicas
 from restow.cluster.replication.fetcher import Fetchers
 from restow.cluster.replication.fetches import Fetching
 from restow.cluster.replication.isr import IsrReviews, IsrUpdates
@@ -94,6 +95,7 @@ class ReplicaManager:
         self._partitions: dict[TopicPartition, HostedPartition] = {}
         self._offline: dict[TopicPartition, None] = {}
         """Partitions that should be here, but whose log is not available."""
+        self._deleted = DeletedReplicas()
         self.sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
         self._searches = OffsetSearches(clock)
         self._reviews = IsrReviews(clock)
@@ -193,6 +195,8 @@ class ReplicaManager:
         return partition
 
     def _host(self, each: Assigned) -> HostedPartition:
+        if self._deleted.is_late(each):
+            raise PartitionRefused(ErrorCode.STALE_CONTROLLER_EPOCH)
         try:
             found = self.logs.get_or_create(
                 each.topic_partition, topic_id=each.topic_id, is_new=each.order.is_new
@@ -231,6 +235,7 @@ class ReplicaManager:
             del self._partitions[topic_partition]
             partition.go_offline(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if each.delete and self.logs.get(topic_partition) is not None:
+            self._deleted.add(topic_partition, self.logs.topic_id_of(topic_partition), each.leader_epoch)
             try:
                 self.logs.delete(topic_partition)
             except LogError as error:
