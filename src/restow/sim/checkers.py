@@ -43,6 +43,16 @@ class _ReplicaState(NamedTuple):
     high_watermark: int
     end_offset: int
 
+    def is_that_of(self, partition: HostedPartition, log: PartitionLog) -> bool:
+        """Return whether the replica is still in this state. A new order is a new object."""
+        return (
+            self.end_offset == log.end_offset
+            and self.high_watermark == log.high_watermark
+            and self.order is partition.order
+            and self.role is partition.role
+            and self.log is log
+        )
+
 
 class Invariants:
     """Repeated checks of one cluster, which remember earlier states."""
@@ -78,20 +88,19 @@ class Invariants:
         """Yield what is wrong with changed replicas. With `anew`, look at all replicas and records again."""
         changed: dict[TopicPartition, None] = self.committed.newly_acknowledged()
         for node in self._running():
-            before = self._seen[node.id]
-            now: dict[HostedPartition, _ReplicaState] = {}
-            for partition in node.broker.services.replicas.hosted():
-                log = partition.log
-                state = _ReplicaState(
-                    log, partition.order, partition.role, log.high_watermark, log.end_offset
-                )
-                now[partition] = state
-                known = before.get(partition)
-                if anew or known != state:
-                    changed[partition.topic_partition] = None
-                    if known is not None:
-                        yield from _check_change(node, partition.topic_partition, known, state)
-            self._seen[node.id] = now
+            seen = self._seen[node.id]
+            hosted = node.broker.services.replicas.hosted()
+            for partition in hosted:
+                log, before = partition.log, seen.get(partition)
+                if before is not None and not anew and before.is_that_of(partition, log):
+                    continue
+                now = _ReplicaState(log, partition.order, partition.role, log.high_watermark, log.end_offset)
+                seen[partition] = now
+                changed[partition.topic_partition] = None
+                if before is not None:
+                    yield from _check_change(node, partition.topic_partition, before, now)
+            if len(seen) > len(hosted):
+                self._seen[node.id] = {partition: seen[partition] for partition in hosted}
         for node in self._cluster.nodes.values():
             node.disk.is_looked_at = True
         services = {node.id: node.broker.services for node in self._running()}
