@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 _SMALL = 1_000
 _LARGE = 100_000
 _STEPS_AT_A_TIME = 100_000
-_STEPS_WHEN_SMALL = 1_000_000
-_STEPS = 3_000_000
+# A turn of a small cluster has so many steps for each replica: more find nothing, and its plan is wanted at once.
+_STEPS_PER_REPLICA = 500
+_FEWEST_STEPS = 10_000
+_TURNS_WHEN_SMALL = 10
+_TURNS = 30
 _PENALTIES = (3.0, 30.0, 10.0, 100.0, 1000.0)
 _HOT, _COLD = 0.5, 5e-4
 # With many replicas a change is small, and so is its cost.
@@ -62,7 +65,7 @@ def improve(
     space = scaled.replicas._replace(racks_wanted=_racks_kept(problem))
     start = lead_of(problem, scaled, _at_home(problem, holder), problem.leader)
     at_first = np.maximum(out_of_band(scaled, start.load), 0.0)
-    turns = (_STEPS_WHEN_SMALL if small else _STEPS) // _STEPS_AT_A_TIME
+    turns = _TURNS_WHEN_SMALL if small else _TURNS
     leaders_first = (turns,) if small and led.any() else ()
     for turn in (*leaders_first, *range(turns)):
         if out_of_time():
@@ -99,7 +102,8 @@ def _cooling(problem: Problem, scaled: Scaled, turn: int, small: bool) -> Coolin
     if not small:
         hot = penalty * float(scaled.extra.mean(axis=0).max())
         cold = hot * _COLD_WHEN_LARGE
-    return Cooling(_STEPS_AT_A_TIME, penalty, hot, max(cold, 1e-12), seed)
+    steps = max(_FEWEST_STEPS, min(_STEPS_PER_REPLICA * len(problem.home), _STEPS_AT_A_TIME))
+    return Cooling(steps, penalty, hot, max(cold, 1e-12), seed)
 
 
 def _racks_kept(problem: Problem) -> Ints:
