@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SMALL = 1_000
 _LARGE = 100_000
 _STEPS_AT_A_TIME = 100_000
-# A turn of a small cluster has so many steps for each replica: more find nothing, and its plan is wanted at once.
+# A turn of a small cluster has so many steps for each replica. More find nothing, and its plan is urgent.
 _STEPS_PER_REPLICA = 500
 _FEWEST_STEPS = 10_000
 _TURNS_WHEN_SMALL = 10
