@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -119,6 +120,23 @@ def test_describe_log_dirs_shows_ongoing_move(tmp_path: Path, version: int) -> N
                 assert found[second].total_bytes >= found[second].usable_bytes > 0
             assert await alter(client, 2, **{first: {"t": [0]}}) == {("t", 0): 0}
             assert (await describe(client, version, "t"))[second].topics == []
+
+    run(scenario())
+
+
+def test_log_dir_of_an_embedded_cluster_is_as_large_as_what_was_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=1000, used=980, free=20))
+        async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:
+            await create(cluster, 0)
+            client = await connect(cluster)
+            (found,) = (await describe(client, 4, "t")).values()
+            assert (found.total_bytes, found.usable_bytes) == (20, 20)
+            monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=1000, used=995, free=5))
+            (found,) = (await describe(client, 4, "t")).values()
+            assert (found.total_bytes, found.usable_bytes) == (20, 5)
 
     run(scenario())
 

@@ -1,4 +1,4 @@
-"""Log dirs that are full or fail, on real files.
+"""The disk of an embedded cluster: real files, in log dirs that may be full or fail.
 
 Open files change their class while their log dir is in trouble, so that files of healthy ones pay nothing.
 """
@@ -39,6 +39,8 @@ class FaultDisk(SystemDisk):
     def __init__(self) -> None:
         super().__init__()
         self._troubles: list[LogDirTrouble] = []
+        self._sizes: dict[str, int] = {}
+        """The size of each log dir: what was free at the first look."""
 
     def begin(self, trouble: LogDirTrouble) -> None:
         """Let calls on the log dir fail from now on."""
@@ -111,10 +113,15 @@ class FaultDisk(SystemDisk):
         super().write_atomically(path, data, durable=durable)
 
     def space(self, path: str) -> tuple[int, int]:
+        """Return a log dir's size and what is free, as if it were a disk of its own.
+
+        All brokers share one machine with much else, which says nothing about how full a broker is.
+        """
         self.check(path, writes=False)
-        total, free = super().space(path)
+        _, free = super().space(path)
+        size = self._sizes.setdefault(path, free)
         is_full = any(trouble.is_full and trouble.path == path for trouble in self._troubles)
-        return total, 0 if is_full else free
+        return size, 0 if is_full else min(free, size)
 
     def lock(self, path: str) -> SystemLock | None:
         self.check(path, writes=False)
