@@ -16,7 +16,7 @@ from harness.brokers import wait_for
 from harness.jars import KAFKA_4
 from restow.cli import run
 from restow.client import ConnectionSettings, NewTopic, connected
-from tests.apache.traffic import WAIT_S, load, read_all
+from tests.apache.traffic import ANY_FILL, WAIT_S, load, read_all
 from tests.clients.embedded import embedded
 from tests.conftest import needs_kafka
 
@@ -81,7 +81,7 @@ class Operator:
         return [each["replicas"] for each in described["partitions"]]
 
     def carries_out(self, *plan: str) -> None:
-        self.types("plan", *plan, "-o", self._plan)
+        self.types("plan", *plan, *ANY_FILL, "-o", self._plan)
         ended = self.types("execute", self._plan, "--yes", "--throttle", "20MB/s", *self._journal)
         assert ended["outcome"] == "done"
         wait_for("it is verified", lambda: self.asks("verify", self._plan, *self._journal)[0] == 0, WAIT_S)

@@ -21,7 +21,7 @@ from harness.jars import KAFKA_4
 from harness.tools import Tools
 from restow.cli import run
 from restow.client import ConnectionSettings, NewTopic, connected
-from tests.apache.traffic import WAIT_S, load
+from tests.apache.traffic import ANY_FILL, WAIT_S, load
 from tests.clients.embedded import embedded
 from tests.conftest import needs_kafka
 
@@ -121,7 +121,7 @@ def test_kafkas_tool_executes_a_plan_and_its_inverse(
     create(bootstrap, "there")
     load(bootstrap, "there", len(BEFORE), BYTES_EACH)
     moves, plan = tmp_path / "moves.json", str(tmp_path / "plan.json")
-    drain = ["plan", "drain", "3", "--disks", "--topics", "there", "-b", bootstrap]
+    drain = ["plan", "drain", "3", "--disks", "--topics", "there", "-b", bootstrap, *ANY_FILL]
     assert run([*drain, "-o", plan]) == 0
     capsys.readouterr()
     assert run(["show", plan, "--format", "kafka", "--rollback", str(tmp_path / "back.json")]) == 0
@@ -140,7 +140,7 @@ def test_recreated_topic_is_refused_by_execute_and_left_behind_by_rebase(
     bootstrap = cluster.bootstrap
     create(bootstrap, "remade")
     plan, new = str(tmp_path / "plan.json"), tmp_path / "new.json"
-    assert run(["plan", "drain", "2", "--topics", "remade", "-b", bootstrap, "-o", plan]) == 0
+    assert run(["plan", "drain", "2", "--topics", "remade", "-b", bootstrap, *ANY_FILL, "-o", plan]) == 0
     assert on(bootstrap, lambda admin: admin.delete_topics(["remade"])) == {"remade": None}
     wait_for("it is gone", lambda: not replicas_now(bootstrap, "remade"), WAIT_S)
     create(bootstrap, "remade")

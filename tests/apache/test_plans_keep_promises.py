@@ -12,7 +12,7 @@ import pytest
 from harness.brokers import wait_for
 from restow.client import ConfigResource, ConnectionSettings, NewTopic, connected
 from tests.apache.test_dead_broker import Operator, hushed, ours, todays
-from tests.apache.traffic import WAIT_S, load
+from tests.apache.traffic import ANY_FILL, WAIT_S, load
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def test_plans_keep_their_promises_on_a_live_cluster(
         kill(three)
         wait_for("its death is known", lambda: "offline" in operator.findings(), WAIT_S)
         plan = tmp_path / "rest.json"
-        drain = ("plan", "drain", str(three), *BOTH, "-o", str(plan))
+        drain = ("plan", "drain", str(three), *BOTH, *ANY_FILL, "-o", str(plan))
         code, told = operator.asks(*drain)
         assert code == 3
         assert [each["partition"] for each in told["leaves"]] == ["alone-0"]

@@ -23,6 +23,7 @@ from harness.tools import Tools
 from restow.cli.app import run
 from restow.client import ConfigResource, ConnectionSettings, NewTopic, connected
 from restow.model.permissions import NEEDED, RUN, SNAPSHOT, Acl
+from tests.apache.traffic import ANY_FILL
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def plan_of(folder: Path, person: Person) -> str:
     target, plan = folder / "request.json", folder / "plan.json"
     moves = [{"topic": "t", "partition": 0, "replicas": [2]}]
     target.write_text(json.dumps({"version": 1, "partitions": moves}))
-    code, said = person.does("plan", "from-json", str(target), "-o", str(plan))
+    code, said = person.does("plan", "from-json", str(target), *ANY_FILL, "-o", str(plan))
     assert code == 0, said
     return str(plan)
 

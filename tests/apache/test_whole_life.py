@@ -28,7 +28,7 @@ from restow.cli import run
 from restow.client import ConfigResource, ConnectionSettings, NewTopic, connected
 from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
 from tests.apache.secured_cluster import login, property_file, secured_kafka
-from tests.apache.traffic import WAIT_S, Traffic, load
+from tests.apache.traffic import ANY_FILL, WAIT_S, Traffic, load
 from tests.clients.embedded import embedded
 from tests.conftest import needs_kafka
 
@@ -210,7 +210,7 @@ def live_through(operator: Operator, traffic: Traffic) -> None:
     findings = operator.until(lambda _, found: kinds(found) == others, "doctor")
     operator.types("snapshot", "-o", operator.file("before.json"))
     plan = operator.file("plan.json")
-    operator.types("plan", "from-json", operator.file("moves.json"), "-o", plan)
+    operator.types("plan", "from-json", operator.file("moves.json"), *ANY_FILL, "-o", plan)
 
     operator.killed("execute", plan, "--yes", "--throttle", SLOW)
     found = operator.runs("doctor", code=1)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
 WAIT_S = 120
+ANY_FILL = ("--fill", "1")
+"""A broker of Apache Kafka reports the machine's disk, which may be full of other things."""
 PAUSE_S = 0.01
 POLL_S = 0.1
 LOAD_BYTES = 10_000

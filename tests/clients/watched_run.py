@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.client import ConfigResource, NewTopic
@@ -11,6 +12,7 @@ from restow.execute.progress.status import RunListener
 from restow.execute.run.control import Control, ControlRequest
 from restow.execute.run.start import RunContext, execute
 from restow.execute.throttle.throttles import RATES, REPLICAS
+from restow.model import Limits
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from restow.execute.progress.status import RunEvent, RunStatus
     from restow.execute.progress.stuck import StuckReplica
     from restow.execute.run.options import RunOptions
-    from restow.model import Limits, Plan, TopicPartition
+    from restow.model import Plan, TopicPartition
 
 Replicas = tuple[int, ...]
 
@@ -89,11 +91,10 @@ async def fill(bootstrap: str, topic: str, partitions: int, size: int) -> None:
 async def plan_to(
     admin: KafkaAdmin, targets: Mapping[TopicPartition, Replicas], limits: Limits | None = None
 ) -> Plan:
+    """Plan to these targets, however full the machine's disk is."""
     snapshot = await capture(admin, SystemClock())
     request = [Target(partition=name, replicas=replicas) for name, replicas in targets.items()]
-    return plan_from_targets(
-        snapshot, request, created_ms=1, **({} if limits is None else {"limits": limits})
-    )
+    return plan_from_targets(snapshot, request, created_ms=1, limits=replace(limits or Limits(), fill=1.0))
 
 
 async def replicas_of(admin: KafkaAdmin, topic: str) -> list[Replicas]:
