@@ -119,6 +119,10 @@ class Admission:
         self._count(route, 1)
         self._admitted[step.partition] = _Admitted(self.log_dirs.begin(step), route)
 
+    def arrivals(self, step: Step) -> dict[BrokerId, str]:
+        """Return the log dirs that a step under way copies into, by broker, as far as they are known."""
+        return self._admitted[step.partition].arrivals
+
     def let_go(self, step: Step) -> None:
         """Let other steps copy, although the outcome of this one is not known yet: its copying has ended."""
         admitted = self._admitted[step.partition]

@@ -1,0 +1,99 @@
+"""The constants of the flow model: what brokers can do, and how long a step takes besides copying.
+
+They are known from earlier runs on the cluster, or guessed. A guess is a range: slow, usual and fast values,
+which become the range of the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MIB = 1 << 20
+FETCH_BYTES, RESPONSE_BYTES = MIB, 10 * MIB
+"""Kafka's defaults of `replica.fetch.max.bytes` and `replica.fetch.response.max.bytes`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """One value for each constant. Rates are bytes per second."""
+
+    broker_rate: float
+    """What one broker can receive, and what it can send: its network and disk, clients included."""
+    dir_rate: float
+    """What one broker can copy between its log dirs."""
+    throttle_share: float
+    """The share of a throttle that passes. A run corrects the rate that it sets, so it is near 1."""
+    begin_s: float
+    """From the request to the first bytes: the controller decides, brokers hear of it, followers fetch."""
+    settle_s: float
+    """From the last byte to the end of the step: the replica joins the ISR, the controller removes others."""
+    round_trip_s: float
+    """The time of one fetch without its bytes. A fetch brings 1 MiB per replica and 10 MiB in all."""
+    request_s: float
+    """How long a request of the tool takes."""
+    fetchers: int = 1
+    """`num.replica.fetchers`: how many fetches a follower sends to one leader at a time."""
+    delete_delay_s: float = 60.0
+    """`file.delete.delay.ms`: how long the files of a removed replica still take room."""
+    page_cache_bytes: float | None = None
+    """What a broker keeps in memory of its logs; None if nobody knows."""
+
+    @property
+    def copy_ceiling(self) -> float:
+        """Return the most that the copy of one replica gets."""
+        return FETCH_BYTES / self.round_trip_s
+
+    @property
+    def pair_ceiling(self) -> float:
+        """Return the most that one follower gets from one leader."""
+        return self.fetchers * RESPONSE_BYTES / self.round_trip_s
+
+
+SLOW = Constants(
+    broker_rate=100e6,
+    dir_rate=60e6,
+    throttle_share=0.94,
+    begin_s=1.0,
+    settle_s=1.0,
+    round_trip_s=0.010,
+    request_s=0.030,
+)
+USUAL = Constants(
+    broker_rate=300e6,
+    dir_rate=200e6,
+    throttle_share=0.99,
+    begin_s=0.25,
+    settle_s=0.25,
+    round_trip_s=0.002,
+    request_s=0.005,
+)
+FAST = Constants(
+    broker_rate=1000e6,
+    dir_rate=600e6,
+    throttle_share=1.02,
+    begin_s=0.05,
+    settle_s=0.05,
+    round_trip_s=0.001,
+    request_s=0.002,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The constants of one cluster as a range, and where they come from."""
+
+    slow: Constants = SLOW
+    usual: Constants = USUAL
+    fast: Constants = FAST
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each known constant comes from, by its name; the others are guesses."""
+
+    def know(self, name: str, values: Sequence[float], source: str) -> Calibration:
+        """Return the calibration with one constant known: its slow, usual and fast value."""
+        presets = zip((self.slow, self.usual, self.fast), values, strict=True)
+        slow, usual, fast = (replace(preset, **{name: value}) for preset, value in presets)  # type: ignore[arg-type]
+        return Calibration(slow=slow, usual=usual, fast=fast, sources={**self.sources, name: source})

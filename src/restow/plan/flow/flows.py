@@ -1,0 +1,176 @@
+"""Copies under way, as flows: each has bytes left, what producers add meanwhile, and links that it passes.
+
+Rates are shared anew only when a flow begins or ends, or a link changes. Between two such moments everything
+is a straight line, so the next end is known exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+
+from restow.plan.flow.sharing import OWN_CEILING, max_min
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from numpy.typing import NDArray
+
+    from restow.plan.flow.sharing import Floats, Ints
+
+K = TypeVar("K", bound="Hashable")
+_ROUNDING = 1e-12
+_NEARLY = 1e-6
+"""Fewer bytes than this are none: rounding leaves them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow(Generic[K]):
+    """One replica to copy. `links` are indices; every flow has the same number of them."""
+
+    key: K
+    links: tuple[int, ...]
+    left_bytes: float
+    grows: float = 0.0
+    """Bytes per second that producers add."""
+    ceiling: float = inf
+    """The most that one copy gets, whatever is free."""
+
+
+class Flows(Generic[K]):
+    """The flows under way on a set of links, from one moment to the next."""
+
+    def __init__(
+        self, capacity: Floats, width: int, *, grain_s: float = 0.0, passed: Callable[[float], object]
+    ) -> None:
+        """Take the links' capacities. Ends are dealt with every `grain_s`; with 0, each at its own moment.
+
+        `passed` is called for every stretch of time with constant `link_rates`, after it has passed.
+        """
+        self.capacity = capacity
+        self.now_s = 0.0
+        self.grain_s = grain_s
+        self.link_rates = np.zeros(len(capacity))
+        """Bytes per second through each link now."""
+        self.link_bytes = np.zeros(len(capacity))
+        self.held_s = np.zeros(len(capacity))
+        """Seconds in which each link held back a flow."""
+        self.own_s = 0.0
+        """Seconds in which a flow was held back by nothing but its own ceiling."""
+        self.idle_s = 0.0
+        self._passed = passed
+        self._keys: list[K] = []
+        self._links: Ints = np.zeros((width, 0), dtype=np.int64)
+        self._numbers: Floats = np.zeros((3, 0))  # bytes left, growth, ceiling
+        self._rates: Floats = np.zeros(0)
+        self._holds: Ints = np.zeros(0, dtype=np.int64)
+        self._by_own_ceiling = False
+        self._new: list[Flow[K]] = []
+        self._stale = False
+
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._new)
+
+    def begin(self, flow: Flow[K]) -> None:
+        """Add a flow that begins now."""
+        self._new.append(flow)
+        self._stale = True
+
+    def stop(self, keys: Iterable[K]) -> dict[K, float]:
+        """End flows before they are done; return the bytes that each of them has left."""
+        gone = set(keys)
+        self._share()
+        found = {key: max(0.0, self._numbers[0, at]) for at, key in enumerate(self._keys) if key in gone}
+        self._keep(np.array([key not in gone for key in self._keys], dtype=bool))
+        return found
+
+    def left(self) -> dict[K, float]:
+        """Return the bytes that each flow has left now."""
+        self._share()
+        return dict(zip(self._keys, np.maximum(self._numbers[0], 0.0).tolist(), strict=True))
+
+    def links_changed(self) -> None:
+        """Share anew, because capacities have changed."""
+        self._stale = True
+
+    @property
+    def next_end_s(self) -> float:
+        """Return when the next flow ends if nothing changes; infinity if none ever does."""
+        self._share()
+        return self.now_s + float(self._seconds_left().min(initial=inf))
+
+    def endless(self) -> list[tuple[K, float, float]]:
+        """Return the flows that get no more than producers add: key, rate, growth."""
+        self._share()
+        never = np.flatnonzero((self._rates <= self._numbers[1]) & (self._numbers[0] > _NEARLY))
+        return [(self._keys[at], float(self._rates[at]), float(self._numbers[1, at])) for at in never]
+
+    def advance(self, to_s: float) -> list[tuple[K, float]]:
+        """Go on to a moment, or to the first ends before it; return what has ended, and when."""
+        self._share()
+        seconds = self._seconds_left()
+        first_s = float(seconds.min(initial=inf))
+        until_s = min(to_s, self._after(self.now_s + first_s))
+        took_s = max(0.0, until_s - self.now_s)
+        self._go(took_s)
+        ends = seconds <= took_s * (1 + _ROUNDING)
+        if not ends.any():
+            return []
+        began_s = self.now_s - took_s
+        ended = [(self._keys[at], began_s + float(seconds[at])) for at in np.flatnonzero(ends)]
+        self._keep(~ends)
+        return sorted(ended, key=lambda each: each[1])
+
+    def _after(self, at_s: float) -> float:
+        """Return the next moment at which ends are dealt with."""
+        return at_s if not self.grain_s or at_s == inf else ceil(at_s / self.grain_s) * self.grain_s
+
+    def _seconds_left(self) -> Floats:
+        left, grows, _ = self._numbers
+        net = self._rates - grows
+        seconds = np.full(len(left), inf)
+        np.divide(left, net, out=seconds, where=net > 0)
+        seconds[left <= _NEARLY] = 0.0
+        return seconds
+
+    def _go(self, seconds: float) -> None:
+        """Let time pass at the present rates."""
+        if seconds > 0:
+            self.link_bytes += self.link_rates * seconds
+            self.held_s[self._holds] += seconds
+            self.own_s += seconds * self._by_own_ceiling
+            self.idle_s += seconds * (not self._keys)
+            self._numbers[0] += (self._numbers[1] - self._rates) * seconds
+            self._passed(seconds)
+            self.now_s += seconds
+
+    def _keep(self, which: NDArray[np.bool_]) -> None:
+        self._keys = [key for key, stays in zip(self._keys, which.tolist(), strict=True) if stays]
+        self._links, self._numbers = self._links[:, which], self._numbers[:, which]
+        self._stale = True
+
+    def _share(self) -> None:
+        """Add the new flows and share the links, if anything has changed."""
+        if not self._stale:
+            return
+        if self._new:
+            self._keys += [flow.key for flow in self._new]
+            links = np.array([flow.links for flow in self._new], dtype=np.int64).T
+            numbers = np.array([(flow.left_bytes, flow.grows, flow.ceiling) for flow in self._new]).T
+            self._links = np.concatenate((self._links, links), axis=1)
+            self._numbers = np.concatenate((self._numbers, numbers), axis=1)
+            self._new = []
+        limited = [column for column in self._links if np.isfinite(self.capacity[column]).any()]
+        columns = np.array(limited or self._links[:1], dtype=np.int64)
+        shares = max_min(columns, self.capacity, self._numbers[2])
+        self._rates = shares.rates
+        holds = np.unique(shares.held_by)
+        self._by_own_ceiling = bool(len(holds)) and holds[0] == OWN_CEILING
+        self._holds = holds[holds != OWN_CEILING]
+        self.link_rates = np.zeros(len(self.capacity))
+        for column in self._links:
+            self.link_rates += np.bincount(column, self._rates, minlength=len(self.capacity))
+        self._stale = False

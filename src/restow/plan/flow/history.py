@@ -1,0 +1,63 @@
+"""Rates and disk use over time, thinned out so that any run fits into a few hundred points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from restow.plan.flow.links import Links
+    from restow.plan.flow.sharing import Floats
+
+_MOST = 400
+
+
+class History:
+    """Points in time: the mean rate of every link since the last one, and the bytes in every log dir."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self.at_s: list[float] = []
+        self._rates: list[Floats] = []
+        self._used: list[Floats] = []
+        self._apart_s = 0.0
+        self._since_s = 0.0
+        self._passed: Floats = np.zeros(0)
+
+    def add(self, from_s: float, to_s: float, link_rates: Floats, used: Floats) -> None:
+        """Add a stretch of time with constant rates, which ends with these bytes in use."""
+        width = 3 * len(self._links.brokers)
+        if not len(self._passed):
+            self._passed, self._since_s = np.zeros(width), from_s
+        self._passed += link_rates[:width] * (to_s - from_s)
+        took_s = to_s - self._since_s
+        if took_s < self._apart_s or took_s <= 0:
+            return
+        self.at_s.append(to_s)
+        self._rates.append((self._passed / took_s).astype(np.float32))
+        self._used.append(used.copy())
+        self._passed, self._since_s = np.zeros(width), to_s
+        if len(self.at_s) > _MOST:
+            self._thin_out()
+
+    def _thin_out(self) -> None:
+        """Merge neighbours: half as many points, twice as far apart."""
+        spans = np.diff(np.array([0.0, *self.at_s]))
+        pairs = range(1, len(self.at_s), 2)
+        self._rates = [self._mean(at, spans[at - 1], spans[at]) for at in pairs]
+        self._used = [self._used[at] for at in pairs]
+        self.at_s = [self.at_s[at] for at in pairs]
+        self._apart_s = max(2 * self._apart_s, self.at_s[-1] / _MOST)
+
+    def _mean(self, at: int, before_s: float, span_s: float) -> Floats:
+        passed = self._rates[at - 1] * before_s + self._rates[at] * span_s
+        return (passed / (before_s + span_s)).astype(np.float32)
+
+    def rates_of(self, link: int) -> list[tuple[float, float]]:
+        """Return the times and rates of one link."""
+        return [(at, float(rates[link])) for at, rates in zip(self.at_s, self._rates, strict=True)]
+
+    def used_of(self, place: int) -> list[tuple[float, float]]:
+        """Return the times and bytes of one log dir."""
+        return [(at, float(used[place])) for at, used in zip(self.at_s, self._used, strict=True)]

@@ -1,0 +1,311 @@
+"""Steps under way as flows over a cluster's links: when each ends, and what that does to disks.
+
+The executor's schedule says which steps are under way. A step ends when all of its copies are in sync, and
+the controller has noticed. The files of removed replicas take room for a while longer.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from itertools import count
+from math import floor, inf
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from restow.model import ANY_DIR
+from restow.plan.flow.flows import Flow, Flows
+from restow.plan.flow.history import History
+from restow.plan.flow.links import WIDTH, Links
+from restow.plan.flow.loads import ClientLoads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from restow.model import BrokerId, Snapshot, Step, TopicPartition
+    from restow.plan.flow.constants import Constants
+    from restow.plan.flow.sharing import Floats
+
+T = TypeVar("T")
+
+
+class CopyKey(NamedTuple):
+    """One replica that is copied: to a broker, or to another log dir of its broker."""
+
+    partition: TopicPartition
+    broker: BrokerId
+    within: bool = False
+
+
+class Start(NamedTuple):
+    """A step to begin: the broker that sends, and the log dirs that receive."""
+
+    step: Step
+    sender: BrokerId | None
+    arrivals: Mapping[BrokerId, str]
+    only_within: bool = False
+    """Whether it is a request to a broker about its log dirs, beside the partition's reassignment."""
+
+    @property
+    def key(self) -> tuple[TopicPartition, BrokerId | None]:
+        """Return the partition, and the broker if only its log dirs are concerned."""
+        return self.step.partition, next(iter(self.arrivals)) if self.only_within else None
+
+
+class Finished(NamedTuple):
+    """A step that has ended, and when."""
+
+    start: Start
+    at_s: float
+
+
+@dataclass(slots=True)
+class _Open:
+    """A step under way, and its replicas that are still copied."""
+
+    start: Start
+    begun_s: float
+    copies: set[CopyKey] = field(default_factory=set)
+
+
+class Movement:
+    """The steps under way on one cluster."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        constants: Constants,
+        loads: ClientLoads | None = None,
+        *,
+        grain_s: float = 0.0,
+    ) -> None:
+        self._snapshot, self._constants = snapshot, constants
+        self.loads = loads or ClientLoads()
+        self.links = Links(snapshot, constants)
+        self.history = History(self.links)
+        self.used = _used(snapshot, self.links)
+        """Bytes in each log dir now."""
+        self.peak, self.peak_s = self.used.copy(), np.zeros(len(self.used))
+        self._grows = np.zeros(len(self.used))
+        self.flows: Flows[CopyKey] = Flows(self.links.capacity, WIDTH, grain_s=grain_s, passed=self._passed)
+        self._open: dict[tuple[TopicPartition, BrokerId | None], _Open] = {}
+        self._copies: dict[CopyKey, _Open] = {}
+        self._events: list[tuple[float, int, Callable[[], object]]] = []
+        self._serial = count()
+        self._settling: dict[float, list[_Open]] = {}
+        self._releasing: dict[float, list[tuple[int, float]]] = {}
+        self._finished: list[Finished] = []
+        self._woken = False
+        if self.loads.known:
+            self._count_clients()
+
+    @property
+    def now_s(self) -> float:
+        return self.flows.now_s
+
+    @property
+    def under_way(self) -> int:
+        return len(self._open)
+
+    def begin(self, starts: Iterable[Start]) -> None:
+        """Begin steps now; their copies begin when the brokers have heard of them."""
+        opened = [_Open(start, self.now_s) for start in starts]
+        for each in opened:
+            step = each.start.step
+            each.copies = {CopyKey(step.partition, broker) for broker in step.adding}
+            within = _within(each.start)
+            each.copies |= {CopyKey(step.partition, broker, True) for broker in within}
+            self._open[each.start.key] = each
+            self._copies.update(dict.fromkeys(each.copies, each))
+            if not each.copies:
+                self._settle(each, self.now_s)
+        moving = [each for each in opened if each.copies]
+        if moving:
+            self.at(self.now_s + self._constants.begin_s, lambda: self._begin_copies(moving))
+
+    def cancel(self, partition: TopicPartition, broker: BrokerId | None = None) -> None:
+        """Stop a reassignment, or a broker's copy to another log dir, and free what it has written."""
+        opened = self._open.pop((partition, broker), None)
+        if opened is not None:
+            size = self.size_of(partition)
+            for key in opened.copies:
+                del self._copies[key]
+            for key, left in self.flows.stop(opened.copies).items():
+                self.used[self._dir_into(opened.start, key)] -= max(0.0, size - left)
+
+    def at(self, at_s: float, what: Callable[[], object]) -> None:
+        """Do something at a moment, or at the beginning of its grain."""
+        heapq.heappush(self._events, (self._moment(at_s), next(self._serial), what))
+
+    def _moment(self, at_s: float) -> float:
+        grain_s = self.flows.grain_s
+        return max(self.now_s, floor(at_s / grain_s) * grain_s) if grain_s else at_s
+
+    def wake(self) -> None:
+        """Let `advance` return now: something outside has to be decided."""
+        self._woken = True
+
+    def links_changed(self) -> None:
+        """Share anew, because a throttle or a client's load has changed."""
+        self.links.refresh()
+        self.flows.capacity = self.links.capacity
+        self.flows.links_changed()
+
+    @property
+    def next_s(self) -> float:
+        """Return the next moment at which something happens by itself."""
+        return min(self._events[0][0] if self._events else inf, self.flows.next_end_s)
+
+    def advance(self, to_s: float) -> list[Finished]:
+        """Go on to a moment, or to the end of the first steps before it; return those that have ended."""
+        self._woken = False
+        while not self._finished and not self._woken:
+            due_s = min(self._events[0][0] if self._events else inf, to_s)
+            if due_s == inf and self.flows.next_end_s == inf:
+                break
+            for key, at_s in self.flows.advance(due_s):
+                self._copy_ended(key, at_s)
+            while self._events and self._events[0][0] <= self.now_s:
+                heapq.heappop(self._events)[2]()
+            if self.now_s >= to_s:
+                break
+        finished, self._finished = self._finished, []
+        return finished
+
+    def size_of(self, partition: TopicPartition) -> float:
+        """Return the bytes of the leader's replica now."""
+        found = self._snapshot.partition(partition)
+        size = 0.0 if found is None else float(found.size_bytes)
+        if not self.loads.known:
+            return size
+        return self.loads.size_after(partition, size, self.now_s)
+
+    def left(self) -> dict[CopyKey, float]:
+        """Return the bytes that each copy under way has left."""
+        return self.flows.left()
+
+    def copying(self, partition: TopicPartition) -> set[CopyKey]:
+        """Return the copies of a partition's step that are not in sync yet."""
+        opened = self._open.get((partition, None))
+        return set() if opened is None else set(opened.copies)
+
+    def endless(self) -> list[TopicPartition]:
+        """Return the partitions whose copies get less than producers write: they would never end."""
+        return sorted({key.partition for key, _, _ in self.flows.endless()})
+
+    def _begin_copies(self, opened: Iterable[_Open]) -> None:
+        ceiling, links = self._constants.copy_ceiling, self.links
+        for each in opened:
+            name, start = each.start.step.partition, each.start
+            if self._open.get(start.key) is not each:
+                continue
+            size = self.size_of(name) or float(start.step.size_bytes)
+            grows = self.loads.of(name).leader_in
+            for key in sorted(each.copies):
+                path = start.arrivals.get(key.broker)
+                if key.within:
+                    route, copied = links.copy_within(key.broker, path or ANY_DIR), self._own(key, size)
+                else:
+                    route, copied = links.copy_between(start.sender, key.broker, path), size
+                self.flows.begin(Flow(key=key, links=route, left_bytes=copied, grows=grows, ceiling=ceiling))
+        self.flows.capacity = links.capacity
+
+    def _own(self, key: CopyKey, size: float) -> float:
+        found = self._snapshot.partition(key.partition)
+        return size if found is None else float(found.own_sizes.get(key.broker, size))
+
+    def _copy_ended(self, key: CopyKey, at_s: float) -> None:
+        opened = self._copies.pop(key)
+        opened.copies.discard(key)
+        if self.loads.known:
+            self._grows[self._dir_into(opened.start, key)] += self._growth(key.partition)
+        if not opened.copies:
+            self._settle(opened, at_s)
+
+    def _settle(self, opened: _Open, at_s: float) -> None:
+        """End a step a while after its last copy; those of one moment share an event."""
+        self._together(self._settling, at_s + self._constants.settle_s, opened, self._end)
+
+    def _together(
+        self, waiting: dict[float, list[T]], at_s: float, what: T, then: Callable[[list[T]], None]
+    ) -> None:
+        at_s = self._moment(at_s)
+        if at_s not in waiting:
+            waiting[at_s] = []
+            self.at(at_s, lambda: then(waiting.pop(at_s)))
+        waiting[at_s].append(what)
+
+    def _end(self, settled: list[_Open]) -> None:
+        for opened in settled:
+            if self._open.get(opened.start.key) is opened:
+                del self._open[opened.start.key]
+                self._finished.append(Finished(opened.start, self.now_s))
+                self._free(opened.start)
+
+    def _free(self, start: Start) -> None:
+        """Free the room of replaced replicas, a while after they were removed."""
+        step = start.step
+        found = self._snapshot.partition(step.partition)
+        lies = {} if found is None else found.log_dirs
+        size, at_s = self.size_of(step.partition) or float(step.size_bytes), self.now_s
+        for broker in (*step.removing, *_within(start)):
+            place = self.links.dir_of(broker, lies.get(broker))
+            gone = self._own(CopyKey(step.partition, broker), size)
+            if self.loads.known:
+                self._grows[place] -= self._growth(step.partition)
+            self._together(
+                self._releasing, at_s + self._constants.delete_delay_s, (place, gone), self._release
+            )
+
+    def _release(self, gone: list[tuple[int, float]]) -> None:
+        for place, size in gone:
+            self.used[place] -= size
+
+    def _growth(self, partition: TopicPartition) -> float:
+        return self.loads.growth(partition, self.size_of(partition))
+
+    def _dir_into(self, start: Start, key: CopyKey) -> int:
+        return self.links.dir_of(key.broker, start.arrivals.get(key.broker))
+
+    def _passed(self, seconds: float) -> None:
+        first = self.links.first_dir
+        into = self.flows.link_rates[first : first + len(self.used)]
+        self.used += (into + self._grows) * seconds
+        now_s = self.now_s + seconds
+        higher = self.used > self.peak
+        self.peak[higher], self.peak_s[higher] = self.used[higher], now_s
+        self.history.add(now_s - seconds, now_s, self.flows.link_rates, self.used)
+
+    def _count_clients(self) -> None:
+        """Count what clients do with every replica, and how fast log dirs grow by it."""
+        for name, partition in self._snapshot.all_partitions():
+            load, lies = self.loads.of(name), partition.log_dirs
+            grows = self.loads.growth(name, partition.size_bytes)
+            for broker in partition.replicas:
+                leads = broker == partition.leader
+                self.links.add_client(broker, load, leads=leads, followers=len(partition.replicas) - 1)
+                self._grows[self.links.dir_of(broker, lies.get(broker))] += grows
+        self.links_changed()
+
+
+def _within(start: Start) -> list[BrokerId]:
+    """Return the brokers whose replica changes its log dir."""
+    return [broker for broker in start.arrivals if broker in start.step.before]
+
+
+def _used(snapshot: Snapshot, links: Links) -> Floats:
+    """Return the bytes in use of each log dir: of its file system, or of its replicas if that is unknown."""
+    used = np.zeros(len(links.log_dirs))
+    known = np.zeros(len(links.log_dirs), dtype=bool)
+    for broker in snapshot.brokers:
+        for each in broker.log_dirs:
+            if each.total_bytes is not None and each.usable_bytes is not None:
+                at = links.dir_of(broker.id, each.path)
+                used[at], known[at] = each.total_bytes - each.usable_bytes, True
+    if not known[: len(links.log_dirs) - len(links.brokers)].all():
+        for partition in snapshot.partitions:
+            for copy in partition.copies:
+                at = links.dir_of(copy.broker, copy.log_dir)
+                used[at] += 0 if known[at] else copy.size_bytes
+    return used
