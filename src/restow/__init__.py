@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from restow.execute import execute
     from restow.pipeline import pipeline
     from restow.plan import plan, read_load, read_plan, write_plan
+    from restow.rehearse import rehearse
     from restow.snapshot import read_snapshot, snapshot, write_snapshot
     from restow.verify import verify
 
@@ -40,6 +41,7 @@ __all__ = [
     "read_load",
     "read_plan",
     "read_snapshot",
+    "rehearse",
     "snapshot",
     "verify",
     "write_plan",
@@ -55,6 +57,7 @@ if not TYPE_CHECKING:
         "pipeline",
         "placement",
         "plan",
+        "rehearse",
         "snapshot",
         "verify",
     )

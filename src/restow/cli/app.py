@@ -16,6 +16,7 @@
     │   └── compare           show two plans side by side
     ├── broker                run one broker as a process of its own
     ├── broker-check          check whether a broker can be removed
+    ├── rehearse              say what a plan will do, and how long it takes
     ├── execute               carry out a plan
     ├── watch, control        show running reassignments; change a run while it runs
     ├── resume, undo, cancel  continue a run, move it back, cancel its running reassignments
@@ -77,6 +78,7 @@ from restow.cli.runs import (
     doctor,
     execute,
     reassign,
+    rehearse,
     resume,
     undo,
     verify,
@@ -192,6 +194,7 @@ _COMMANDS: dict[str, Any] = {
     "show": show,
     "verify": verify,
     "snapshot diff": diff,
+    "rehearse": rehearse,
     "execute": execute,
     "watch": watch,
     "control": control,

@@ -48,7 +48,7 @@ class Flows(Generic[K]):
     ) -> None:
         """Take the links' capacities. Ends are dealt with every `grain_s`; with 0, each at its own moment.
 
-        `passed` is called for every stretch of time with constant `link_rates`, after it has passed.
+        `passed` is called with the length of every stretch of time with constant `link_rates`.
         """
         self.capacity = capacity
         self.now_s = 0.0
@@ -56,6 +56,8 @@ class Flows(Generic[K]):
         self.link_rates = np.zeros(len(capacity))
         """Bytes per second through each link now."""
         self.link_bytes = np.zeros(len(capacity))
+        self.most_rates = np.zeros(len(capacity))
+        """The highest rate of each link so far."""
         self.held_s = np.zeros(len(capacity))
         """Seconds in which each link held back a flow."""
         self.own_s = 0.0
@@ -66,7 +68,8 @@ class Flows(Generic[K]):
         self._links: Ints = np.zeros((width, 0), dtype=np.int64)
         self._numbers: Floats = np.zeros((3, 0))  # bytes left, growth, ceiling
         self._rates: Floats = np.zeros(0)
-        self._holds: Ints = np.zeros(0, dtype=np.int64)
+        self.holds: Ints = np.zeros(0, dtype=np.int64)
+        """The links that hold back a flow now."""
         self._by_own_ceiling = False
         self._new: list[Flow[K]] = []
         self._stale = False
@@ -114,12 +117,13 @@ class Flows(Generic[K]):
         seconds = self._seconds_left()
         first_s = float(seconds.min(initial=inf))
         until_s = min(to_s, self._after(self.now_s + first_s))
-        took_s = max(0.0, until_s - self.now_s)
+        began_s = self.now_s
+        took_s = max(0.0, until_s - began_s)
         self._go(took_s)
+        self.now_s = max(began_s, until_s)
         ends = seconds <= took_s * (1 + _ROUNDING)
         if not ends.any():
             return []
-        began_s = self.now_s - took_s
         ended = [(self._keys[at], began_s + float(seconds[at])) for at in np.flatnonzero(ends)]
         self._keep(~ends)
         return sorted(ended, key=lambda each: each[1])
@@ -140,12 +144,12 @@ class Flows(Generic[K]):
         """Let time pass at the present rates."""
         if seconds > 0:
             self.link_bytes += self.link_rates * seconds
-            self.held_s[self._holds] += seconds
+            self.held_s[self.holds] += seconds
+            self.most_rates = np.maximum(self.most_rates, self.link_rates)
             self.own_s += seconds * self._by_own_ceiling
             self.idle_s += seconds * (not self._keys)
             self._numbers[0] += (self._numbers[1] - self._rates) * seconds
             self._passed(seconds)
-            self.now_s += seconds
 
     def _keep(self, which: NDArray[np.bool_]) -> None:
         self._keys = [key for key, stays in zip(self._keys, which.tolist(), strict=True) if stays]
@@ -156,6 +160,9 @@ class Flows(Generic[K]):
         """Add the new flows and share the links, if anything has changed."""
         if not self._stale:
             return
+        if (more := len(self.capacity) - len(self.held_s)) > 0:
+            for name in ("link_bytes", "held_s", "most_rates"):
+                setattr(self, name, np.append(getattr(self, name), np.zeros(more)))
         if self._new:
             self._keys += [flow.key for flow in self._new]
             links = np.array([flow.links for flow in self._new], dtype=np.int64).T
@@ -169,7 +176,7 @@ class Flows(Generic[K]):
         self._rates = shares.rates
         holds = np.unique(shares.held_by)
         self._by_own_ceiling = bool(len(holds)) and holds[0] == OWN_CEILING
-        self._holds = holds[holds != OWN_CEILING]
+        self.holds = holds[holds != OWN_CEILING]
         self.link_rates = np.zeros(len(self.capacity))
         for column in self._links:
             self.link_rates += np.bincount(column, self._rates, minlength=len(self.capacity))

@@ -86,5 +86,7 @@ def carry_out(
             finished(step)
         if movement.now_s >= until_s:
             break
+    if schedule.left and not run.stuck:
+        run.endless = run.endless or tuple(movement.endless())
     run.seconds = inf if schedule.left else movement.now_s
     return run

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from restow.plan.flow.links import Links
     from restow.plan.flow.sharing import Floats
 
 _MOST = 400
 
 
-class History:
+class FlowHistory:
     """Points in time: the mean rate of every link since the last one, and the bytes in every log dir."""
 
     def __init__(self, links: Links) -> None:
@@ -54,9 +56,9 @@ class History:
         passed = self._rates[at - 1] * before_s + self._rates[at] * span_s
         return (passed / (before_s + span_s)).astype(np.float32)
 
-    def rates_of(self, link: int) -> list[tuple[float, float]]:
-        """Return the times and rates of one link."""
-        return [(at, float(rates[link])) for at, rates in zip(self.at_s, self._rates, strict=True)]
+    def points(self) -> Iterator[tuple[float, Floats]]:
+        """Yield the times, each with the rates of all links until then."""
+        return zip(self.at_s, self._rates, strict=True)
 
     def used_of(self, place: int) -> list[tuple[float, float]]:
         """Return the times and bytes of one log dir."""

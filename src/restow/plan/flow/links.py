@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Snapshot
     from restow.plan.flow.constants import Constants
     from restow.plan.flow.loads import PartitionLoad
-    from restow.plan.flow.sharing import Floats
+    from restow.plan.flow.sharing import Floats, Ints
 
 _LEAST_SHARE = 0.05
 """Copies get at least this share of a broker's rate, however busy clients keep it: all of them compete."""
@@ -50,8 +50,15 @@ class Links:
         self._pairs: dict[tuple[BrokerId, BrokerId], int] = {}
         self._throttles = np.full((3, len(self.brokers)), inf)
         self._clients = np.zeros((3, len(self.brokers)))
+        self.throttled: Ints = np.zeros(0, dtype=np.int64)
+        """The links that a throttle limits."""
         self.capacity: Floats = np.full(self.nothing + 1, inf)
         self.refresh()
+
+    @property
+    def most_rate(self) -> float:
+        """Return what one broker can receive without a throttle."""
+        return self._constants.broker_rate
 
     def of(self, way: Way, broker: BrokerId) -> int:
         """Return the number of one way through a broker."""
@@ -110,22 +117,15 @@ class Links:
         free[:2] = np.maximum(constants.broker_rate - self._clients[:2], _LEAST_SHARE * constants.broker_rate)
         free[2] = constants.dir_rate
         passes = self._throttles * constants.throttle_share
+        self.throttled = np.flatnonzero(passes <= free)
         self.capacity[: 3 * size] = np.minimum(free, passes).ravel()
 
-    def is_throttled(self, link: int) -> bool:
-        """Return whether a throttle is what limits this link."""
-        size = len(self.brokers)
-        if link >= 3 * size:
-            return False
-        throttle = self._throttles.ravel()[link] * self._constants.throttle_share
-        return bool(throttle <= self.capacity[link])
-
-    def say(self, link: int) -> str:
-        """Name a link, and what limits it, for a reader."""
+    def say(self, link: int, *, throttled: bool) -> str:
+        """Name a link, and whether a throttle limits it, for a reader."""
         size = len(self.brokers)
         if link < 3 * size:
             way = tuple(Way)[(1, 0, 2)[link // size]]
-            limit = "its throttle" if self.is_throttled(link) else "all that it can"
+            limit = "as much as its throttle allows" if throttled else "as much as it can"
             return f"broker {self.brokers[link % size]} {_SAYS[way]} {limit}"
         if link < self.nothing:
             broker, path = self.log_dirs[link - self.first_dir]

@@ -16,7 +16,7 @@ import numpy as np
 
 from restow.model import ANY_DIR
 from restow.plan.flow.flows import Flow, Flows
-from restow.plan.flow.history import History
+from restow.plan.flow.history import FlowHistory
 from restow.plan.flow.links import WIDTH, Links
 from restow.plan.flow.loads import ClientLoads
 
@@ -83,14 +83,18 @@ class Movement:
         self._snapshot, self._constants = snapshot, constants
         self.loads = loads or ClientLoads()
         self.links = Links(snapshot, constants)
-        self.history = History(self.links)
+        self.history = FlowHistory(self.links)
         self.used = _used(snapshot, self.links)
         """Bytes in each log dir now."""
+        self.before = self.used.copy()
         self.peak, self.peak_s = self.used.copy(), np.zeros(len(self.used))
+        self.throttled_s = np.zeros(3 * len(self.links.brokers))
+        """Seconds in which the throttle of each link held back a copy."""
         self._grows = np.zeros(len(self.used))
         self.flows: Flows[CopyKey] = Flows(self.links.capacity, WIDTH, grain_s=grain_s, passed=self._passed)
         self._open: dict[tuple[TopicPartition, BrokerId | None], _Open] = {}
         self._copies: dict[CopyKey, _Open] = {}
+        self._redirected: set[CopyKey] = set()
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._serial = count()
         self._settling: dict[float, list[_Open]] = {}
@@ -142,6 +146,11 @@ class Movement:
         grain_s = self.flows.grain_s
         return max(self.now_s, floor(at_s / grain_s) * grain_s) if grain_s else at_s
 
+    def say(self, link: int) -> str:
+        """Name a link that held back copies, and what limited it most of that time."""
+        by_throttle_s = self.throttled_s[link] if link < len(self.throttled_s) else 0.0
+        return self.links.say(link, throttled=bool(by_throttle_s > self.flows.held_s[link] / 2))
+
     def wake(self) -> None:
         """Let `advance` return now: something outside has to be decided."""
         self._woken = True
@@ -190,6 +199,22 @@ class Movement:
         opened = self._open.get((partition, None))
         return set() if opened is None else set(opened.copies)
 
+    def arrivals(self, partition: TopicPartition) -> Mapping[BrokerId, str]:
+        """Return the log dirs that a partition's step copies into."""
+        opened = self._open.get((partition, None))
+        return {} if opened is None else opened.start.arrivals
+
+    def redirect(self, key: CopyKey, sender: BrokerId | None, left_bytes: float, *, stops: bool) -> None:
+        """Let a copy go on from another broker, or stop it until it is redirected again."""
+        self.flows.stop([key])
+        self._redirected.add(key)
+        if not stops:
+            opened = self._copies[key]
+            links = self.links.copy_between(sender, key.broker, opened.start.arrivals.get(key.broker))
+            grows, ceiling = self.loads.of(key.partition).leader_in, self._constants.copy_ceiling
+            self.flows.begin(Flow(key=key, links=links, left_bytes=left_bytes, grows=grows, ceiling=ceiling))
+            self.flows.capacity = self.links.capacity
+
     def endless(self) -> list[TopicPartition]:
         """Return the partitions whose copies get less than producers write: they would never end."""
         return sorted({key.partition for key, _, _ in self.flows.endless()})
@@ -202,7 +227,7 @@ class Movement:
                 continue
             size = self.size_of(name) or float(start.step.size_bytes)
             grows = self.loads.of(name).leader_in
-            for key in sorted(each.copies):
+            for key in sorted(each.copies - self._redirected):
                 path = start.arrivals.get(key.broker)
                 if key.within:
                     route, copied = links.copy_within(key.broker, path or ANY_DIR), self._own(key, size)
@@ -217,6 +242,7 @@ class Movement:
 
     def _copy_ended(self, key: CopyKey, at_s: float) -> None:
         opened = self._copies.pop(key)
+        self._redirected.discard(key)
         opened.copies.discard(key)
         if self.loads.known:
             self._grows[self._dir_into(opened.start, key)] += self._growth(key.partition)
@@ -273,6 +299,7 @@ class Movement:
         into = self.flows.link_rates[first : first + len(self.used)]
         self.used += (into + self._grows) * seconds
         now_s = self.now_s + seconds
+        self.throttled_s[np.intersect1d(self.flows.holds, self.links.throttled)] += seconds
         higher = self.used > self.peak
         self.peak[higher], self.peak_s[higher] = self.used[higher], now_s
         self.history.add(now_s - seconds, now_s, self.flows.link_rates, self.used)

@@ -1,0 +1,128 @@
+"""A rehearsal as one HTML file: the time, rates and disks over time, the steps."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from restow.cli.runs.rehearse_view import sentence
+from restow.cli.runs.view import duration
+from restow.html.page import ReportPage, Section, Tile, page, paragraph, table
+from restow.html.plots import Line, lines
+from restow.sizes import human_bytes, human_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.rehearse.answer import Rehearsal
+
+_LINES = 8
+
+
+def page_of(told: Rehearsal) -> str:
+    """Return the page."""
+    return page(
+        ReportPage(
+            title=f"Rehearsal: {told.title or 'plan'}",
+            lead=f"{sentence(told)}. Throttle {told.throttle}. {' '.join(f'{n}.' for n in told.notes)}",
+            tiles=tuple(_tiles(told)),
+            sections=tuple(_sections(told)),
+            footer=f"cluster {told.cluster_id}, digest {told.digest}",
+        )
+    )
+
+
+def _tiles(told: Rehearsal) -> Iterator[Tile]:
+    for name, seconds in (("P10", told.seconds.p10), ("P50", told.seconds.p50), ("P90", told.seconds.p90)):
+        yield Tile(value="never" if seconds == inf else duration(seconds), name=name)
+    yield Tile(value=human_bytes(told.bytes_to_copy), name="to copy")
+    yield Tile(value=f"{len(told.leader_changes):,}", name="leaders move")
+    if told.problems:
+        yield Tile(value=f"{len(told.problems)}", name="problems", kind="bad")
+
+
+def _sections(told: Rehearsal) -> Iterator[Section]:
+    if told.problems:
+        yield Section(title="Problems", parts=tuple(paragraph(each, "bad") for each in told.problems))
+    limits = [(each.what, f"{each.share:.0%}") for each in told.limiting]
+    yield Section(title="What limits it", parts=(table(("", "of the time"), limits),))
+    yield Section(title="Bytes copied", parts=(_progress(told),))
+    yield Section(title="Brokers", parts=(_rates(told), _brokers(told)))
+    yield Section(title="Log dirs", parts=(_disks(told), _log_dirs(told)))
+    steps = [
+        (
+            each.step.partition,
+            ", ".join(map(str, each.step.before)),
+            ", ".join(map(str, each.step.after)),
+            f"{each.begun_s:,.1f} s",
+            "never" if each.ended_s == inf else f"{each.ended_s:,.1f} s",
+        )
+        for each in told.steps
+    ]
+    yield Section(title="Steps", parts=(table(("partition", "before", "after", "begins", "ends"), steps),))
+
+
+def _at(told: Rehearsal, seconds: float) -> float:
+    return told.start_ms / 1000 + seconds
+
+
+def _progress(told: Rehearsal) -> str:
+    points = tuple((_at(told, at_s), value) for at_s, value in told.progress)
+    return lines([Line(name="received by all brokers", points=points)], label="bytes copied over time")
+
+
+def _rates(told: Rehearsal) -> str:
+    busiest = sorted(told.brokers, key=lambda each: -max(each.received_bytes, each.sent_bytes))[:_LINES]
+    drawn = [
+        Line(
+            name=f"broker {each.broker}",
+            points=tuple((_at(told, at_s), into + out) for at_s, into, out in each.rates),
+        )
+        for each in busiest
+    ]
+    return lines(drawn, unit="B/s", label="bytes per second in and out of the busiest brokers")
+
+
+def _disks(told: Rehearsal) -> str:
+    fullest = sorted(told.log_dirs, key=lambda each: -(each.peak_bytes - each.before_bytes))[:_LINES]
+    drawn = [
+        Line(
+            name=f"broker {each.broker} {each.path}",
+            points=tuple((_at(told, at_s), used) for at_s, used in each.used),
+        )
+        for each in fullest
+    ]
+    return lines(drawn, label="bytes in log dirs over time")
+
+
+def _brokers(told: Rehearsal) -> str:
+    return table(
+        ("broker", "receives", "sends", "between its log dirs", "most in", "most out"),
+        [
+            (
+                str(each.broker),
+                *map(human_bytes, (each.received_bytes, each.sent_bytes, each.within_bytes)),
+                *map(human_rate, (each.most_in, each.most_out)),
+            )
+            for each in told.brokers
+        ],
+    )
+
+
+def _log_dirs(told: Rehearsal) -> str:
+    return table(
+        ("broker", "log dir", "before", "at most", "after", "at the end", "allowed"),
+        [
+            (
+                str(each.broker),
+                each.path,
+                human_bytes(each.before_bytes),
+                human_bytes(each.peak_bytes),
+                duration(each.peak_s),
+                human_bytes(each.after_bytes),
+                human_bytes(each.limit_bytes),
+            )
+            for each in told.log_dirs
+        ],
+        left=2,
+    )

@@ -1,0 +1,141 @@
+"""How a rehearsal is drawn: the time first, then what limits it, brokers, log dirs, clients, problems."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from math import inf
+from typing import TYPE_CHECKING
+
+from restow.cli.runs.view import duration
+from restow.cli.shared.drawing import clean, heading, middle_out, put
+from restow.cli.shared.tables import NUMBER, Grid
+from restow.sizes import count, human_bytes, human_rate
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.rehearse.answer import FaultRehearsal, Rehearsal
+
+_ROWS = 20
+
+
+def draw(console: Console, told: Rehearsal) -> None:
+    """Draw a rehearsal."""
+    if told.title:
+        put(console, clean(told.title), style="bold")
+    put(console, sentence(told), style="bold")
+    by = "the executor in virtual time" if told.by == "executor" else "the executor's schedule in the model"
+    begins = datetime.fromtimestamp(told.start_ms / 1000).astimezone()
+    put(console, f"throttle {clean(told.throttle)}, begins {begins:%Y-%m-%d %H:%M}; by {by}", style="dim")
+    for name, source in told.known.items():
+        put(console, f"{name} is known from {source}", style="dim")
+    for note in told.notes:
+        put(console, note, style="dim")
+    for each in told.limiting:
+        put(console, f"  {each.share:4.0%} of the time: {clean(each.what)}")
+    _draw_brokers(console, told)
+    _draw_log_dirs(console, told)
+    _draw_clients(console, told)
+    for fault in told.what_if:
+        _draw_fault(console, fault)
+    for problem in told.problems:
+        put(console, f"problem: {clean(problem)}", style="red")
+    if told.holds:
+        put(console, "nothing speaks against it", style="green")
+
+
+def sentence(told: Rehearsal) -> str:
+    """Return the time in a sentence."""
+    copied = f"{count(told.moves, 'partition')}, {human_bytes(told.bytes_to_copy)} to copy"
+    if told.seconds.p50 == inf:
+        return f"{copied}: it would never end"
+    low, middle, high = (_time(each) for each in (told.seconds.p10, told.seconds.p50, told.seconds.p90))
+    return f"{copied}: takes {middle} (P10 {low}, P90 {high})"
+
+
+def _time(seconds: float) -> str:
+    return "forever" if seconds == inf else duration(seconds)
+
+
+def _draw_brokers(console: Console, told: Rehearsal) -> None:
+    if not told.brokers:
+        return
+    heading(console, "Brokers")
+    names = (
+        "broker",
+        "receives",
+        "sends",
+        "between dirs",
+        "most in",
+        "most out",
+        "clients in",
+        "clients out",
+    )
+    table = Grid(*((name, NUMBER) for name in names))
+    head, tail = middle_out(len(told.brokers), _ROWS)
+    for number in (*head, *tail):
+        each = told.brokers[number]
+        sizes = (each.received_bytes, each.sent_bytes, each.within_bytes)
+        clients = (each.clients_in, each.clients_out)
+        table.add_row(
+            str(each.broker),
+            *(human_bytes(size) if size else "-" for size in sizes),
+            *(human_rate(rate) if rate else "-" for rate in (each.most_in, each.most_out)),
+            *("?" if rate is None else human_rate(rate) for rate in clients),
+        )
+    console.print(table)
+
+
+def _draw_log_dirs(console: Console, told: Rehearsal) -> None:
+    if not told.log_dirs:
+        return
+    heading(console, "Log dirs")
+    names = ("broker", "log dir", "before", "at most", "after", "at the end", "allowed")
+    table = Grid(*((name, NUMBER) for name in names))
+    head, tail = middle_out(len(told.log_dirs), _ROWS)
+    for number in (*head, *tail):
+        each = told.log_dirs[number]
+        table.add_row(
+            str(each.broker),
+            clean(each.path),
+            human_bytes(each.before_bytes),
+            human_bytes(each.peak_bytes),
+            duration(each.peak_s),
+            human_bytes(each.after_bytes),
+            human_bytes(each.limit_bytes),
+        )
+    console.print(table)
+
+
+def _draw_clients(console: Console, told: Rehearsal) -> None:
+    heading(console, "Clients and replicas")
+    moved = count(len(told.leader_changes), "leader")
+    put(console, f"  {moved} move{'s' if len(told.leader_changes) == 1 else ''}: their clients connect anew")
+    put(console, f"  up to {human_bytes(told.read_from_disk_bytes)} are read from disk")
+    if told.isr_margin is not None:
+        margin = count(told.isr_margin, "in-sync replica")
+        put(console, f"  at least {margin} more than min.insync.replicas, in every partition that moves")
+    for why in told.pauses:
+        put(console, f"  the run pauses: {clean(why)}")
+
+
+def _draw_fault(console: Console, fault: FaultRehearsal) -> None:
+    heading(console, f"If {clean(fault.faults)}")
+    put(
+        console, f"  {clean(fault.ending)}" + ("" if fault.seconds == inf else f", {duration(fault.seconds)}")
+    )
+    for why in fault.pauses:
+        put(console, f"  the run pauses: {clean(why)}")
+    if fault.unfinished:
+        put(
+            console,
+            f"  {count(fault.unfinished, 'step')} would not end: cancel them, or start the broker again",
+        )
+    put(console, f"  up to {count(fault.under_replicated, 'partition')} under-replicated")
+    put(console, f"  {count(fault.leaders_moved, 'leader')} moved")
+    if fault.isr_margin is not None and fault.isr_margin < 0:
+        put(
+            console,
+            "  some partitions fall below min.insync.replicas: producers with acks=all fail",
+            style="red",
+        )

@@ -1,0 +1,24 @@
+"""Rehearse plans: how long they take and what they cost, before anything is touched.
+
+    told = restow.rehearse(plan, snapshot, throttle="50MB/s")
+    print(told.seconds.p50, told.problems)
+
+The executor's own modules run in virtual time, on a cluster of numbers.
+"""
+
+from typing import TYPE_CHECKING
+
+from restow._stages import late, make_callable
+
+if TYPE_CHECKING:
+    from restow.rehearse.answer import Rehearsal, TimeRange
+    from restow.rehearse.rehearsing import CannotRehearse, rehearse
+
+__all__ = ["CannotRehearse", "Rehearsal", "TimeRange", "rehearse"]
+if not TYPE_CHECKING:  # it needs the executor and the simulator, which take a while to import
+    __getattr__ = late(
+        __name__,
+        dict.fromkeys(("CannotRehearse", "rehearse"), f"{__name__}.rehearsing")
+        | dict.fromkeys(("Rehearsal", "TimeRange"), f"{__name__}.answer"),
+    )
+make_callable(__name__)

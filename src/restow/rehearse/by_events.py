@@ -1,0 +1,190 @@
+"""Rehearse from event to event, for plans of any size: the executor's own schedule, without its requests.
+
+The steps, their order, the limits, the turn of special topics, the hours and the automatic throttle come from
+the executor's modules. Only the looks at the cluster, which find what the model knows anyway, are left out.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from restow.execute.run.give_up import WaitReasons
+from restow.execute.run.other_tools import OtherTools
+from restow.execute.run.steps import chains_of
+from restow.execute.throttle.auto import Signs, decide, first
+from restow.execute.throttle.hours import DAY
+from restow.plan.flow.forecast import carry_out
+from restow.plan.flow.movement import Movement
+from restow.plan.schedule.admission import Admission
+from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
+from restow.plan.schedule.traffic import Way
+from restow.rehearse.cluster import LeaderChange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from restow.execute.run.options import RunOptions
+    from restow.execute.throttle.hours import Rate
+    from restow.model import Plan, Snapshot, Step
+    from restow.plan.flow.constants import Constants
+    from restow.plan.flow.forecast import ForecastRun
+    from restow.plan.flow.loads import ClientLoads
+
+_SLOWEST_S = 0.005
+"""The latency that an automatic throttle sees: nobody suffers in a rehearsal."""
+
+
+_LONGEST_S = 366 * 24 * 3600.0
+_DECISIONS = 2000
+"""An automatic throttle has found its rate after so many decisions."""
+
+
+class EventRun(NamedTuple):
+    """A rehearsed schedule, the movement it caused, and the leaders that changed."""
+
+    movement: Movement
+    run: ForecastRun
+    leader_changes: list[LeaderChange]
+
+
+class _ModelClock:
+    """The model's time, for the executor's modules that ask for it."""
+
+    def __init__(self, movement: Movement, start_ms: int) -> None:
+        self._movement, self._start_ms = movement, start_ms
+
+    def now_ms(self) -> int:
+        return self._start_ms + int(self._movement.now_s * 1000)
+
+    def monotonic_s(self) -> float:
+        return self._movement.now_s
+
+    def minute(self) -> int:
+        """Return the minutes since midnight, local time."""
+        now = datetime.fromtimestamp(self.now_ms() / 1000).astimezone()
+        return now.hour * 60 + now.minute
+
+    def seconds_to(self, minutes: Iterable[int]) -> float:
+        """Return the seconds until the next of these minutes of the day."""
+        now = datetime.fromtimestamp(self.now_ms() / 1000).astimezone()
+        at = now.hour * 60 + now.minute + now.second / 60
+        return min((each - at) % DAY or DAY for each in minutes) * 60
+
+    async def sleep(self, seconds: float) -> NoReturn:
+        raise NotImplementedError
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> NoReturn:
+        raise NotImplementedError
+
+
+def run_events(
+    plan: Plan,
+    snapshot: Snapshot,
+    options: RunOptions,
+    constants: Constants,
+    loads: ClientLoads,
+    *,
+    start_ms: int,
+    grain_s: float = 0.0,
+) -> EventRun:
+    """Carry out a plan in the model."""
+    movement = Movement(snapshot, constants, loads, grain_s=grain_s)
+    clock = _ModelClock(movement, start_ms)
+    chains = chains_of(plan, snapshot)
+    holding = WaitReasons(clock, OtherTools({}), special_last=options.special_last)
+    names = (steps[0].partition for steps in chains.steps)
+    holding.ordinary.update(name for name in names if name.topic not in SPECIAL_TOPICS)
+
+    def held(step: Step) -> str | None:
+        return holding.reason(step, None, busy=not admission.idle)
+
+    admission = Admission(snapshot, plan.limits, held)
+    schedule = Schedule(chains.steps, admission)
+    leaders = _Leaders(snapshot, elect=options.elect)
+    _follow_throttle(movement, clock, options)
+    may_begin = _hours(movement, clock, options)
+
+    def finished(step: Step) -> None:
+        if not schedule.rest_of(step.partition):
+            holding.ordinary.discard(step.partition)
+            leaders.arrived(step, movement.now_s)
+
+    run = carry_out(
+        schedule, admission, movement, snapshot, may_begin=may_begin, finished=finished, until_s=_LONGEST_S
+    )
+    return EventRun(movement, run, leaders.changes)
+
+
+class _Leaders:
+    """Who leads each partition once it has arrived."""
+
+    def __init__(self, snapshot: Snapshot, *, elect: bool) -> None:
+        self._snapshot, self._elect = snapshot, elect
+        self.changes: list[LeaderChange] = []
+
+    def arrived(self, step: Step, at_s: float) -> None:
+        found = self._snapshot.partition(step.partition)
+        before = None if found is None else found.leader
+        if step.after and before != step.after[0] and (self._elect or before not in step.after):
+            self.changes.append(LeaderChange(at_s, step.partition, before, step.after[0]))
+
+
+def _hours(movement: Movement, clock: _ModelClock, options: RunOptions) -> Callable[[], bool]:
+    """Return whether moves may begin now; wake the movement when that changes."""
+    hours = options.hours
+    if hours is None:
+        return lambda: True
+
+    def edge() -> None:
+        movement.wake()
+        movement.at(movement.now_s + clock.seconds_to((hours.begin, hours.end)), edge)
+
+    edge()
+    return lambda: hours.contain(clock.minute())
+
+
+def _follow_throttle(movement: Movement, clock: _ModelClock, options: RunOptions) -> None:
+    """Set the throttle now, and again whenever the hour or the automatic pace changes it."""
+    hourly = options.hourly
+
+    def set_rate(rate: int | None) -> None:
+        own = options.throttle.dir_rate if options.own_dir_rate else rate
+        movement.links.throttle_all(rate, own)
+        movement.links_changed()
+
+    def follow(rate: Rate | None) -> None:
+        if options.auto if rate is None else rate.auto:
+            _adapt(movement, options, set_rate)
+        else:
+            set_rate(options.throttle.rate if rate is None else rate.bytes_per_s)
+
+    if hourly is None:
+        follow(None)
+        return
+
+    def edge() -> None:
+        follow(hourly.at(clock.minute()))
+        edges = [each % DAY for hours, _ in hourly.by_hour for each in (hours.begin, hours.end)]
+        movement.at(movement.now_s + clock.seconds_to(edges), edge)
+
+    edge()
+
+
+def _adapt(movement: Movement, options: RunOptions, set_rate: Callable[[int | None], None]) -> None:
+    """Let the executor's automatic throttle decide, until it is above what brokers can do."""
+    links = movement.links
+    incoming = max((links.client_rate(Way.RECEIVED, broker) for broker in links.brokers), default=0.0)
+    rate = first(Signs(incoming=incoming, copied=0.0, latency_s=_SLOWEST_S)).rate
+    set_rate(rate)
+
+    def again(number: int = 0) -> None:
+        nonlocal rate
+        into = [movement.flows.link_rates[links.of(Way.RECEIVED, broker)] for broker in links.brokers]
+        signs = Signs(incoming=incoming, copied=max(into, default=0.0), latency_s=_SLOWEST_S)
+        rate = decide(rate, signs, _SLOWEST_S).rate
+        set_rate(rate)
+        if rate < links.most_rate and number < _DECISIONS:
+            movement.at(movement.now_s + options.survey_every_s, lambda: again(number + 1))
+
+    movement.at(movement.now_s + options.survey_every_s, again)

@@ -1,0 +1,283 @@
+"""Rehearse a plan: how long it takes and what it costs, before anything is touched."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from math import inf
+from typing import TYPE_CHECKING
+
+from restow.errors import InvalidInput, RestowError
+from restow.execute.journal.runs import state_folder
+from restow.execute.run.options import run_options
+from restow.plan.drift import REBASE, check_same_cluster, differences
+from restow.plan.explain.view import traffic_of
+from restow.plan.files.text import digest_of
+from restow.plan.flow.constants import Calibration, Constants
+from restow.plan.flow.loads import client_loads
+from restow.plan.judge.waves import check_sound
+from restow.plan.schedule.traffic import Way
+from restow.rehearse.answer import FaultRehearsal, Rehearsal, TimeRange
+from restow.rehearse.by_events import run_events
+from restow.rehearse.by_executor import run_executor
+from restow.rehearse.faults import parse_faults
+from restow.rehearse.learn import calibrate
+from restow.rehearse.moments import moment_ms
+from restow.rehearse.telling import (
+    RehearsedRun,
+    brokers_told,
+    cost_notes,
+    isr_margin,
+    limiting_told,
+    log_dirs_told,
+    problems_told,
+    read_from_disk,
+)
+from restow.runtime.clock import SystemClock
+from restow.runtime.loop import rare_garbage_collection
+from restow.verify.evidence import some
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+    from typing import Unpack
+
+    from restow.execute.run.options import RunFlags, RunOptions
+    from restow.model import Plan, Snapshot
+    from restow.model.load import LoadModel
+    from restow.plan.flow.loads import ClientLoads
+    from restow.rehearse.by_events import EventRun
+    from restow.rehearse.by_executor import ExecutedRun
+    from restow.rehearse.faults import BrokerFault
+
+_MOST_MOVES, _MOST_PARTITIONS = 300, 5_000
+"""Up to here the executor itself is run; it looks at all partitions again and again."""
+_EXACT_MOVES, _FEWEST_GRAINS, _MOST_GRAINS = 3_000, 600, 6_000
+"""Larger plans are rehearsed in grains of time: what ends within one of them is dealt with together."""
+_LEAST_RATE, _SEARCHES = 1_000, 24
+
+
+class CannotRehearse(RestowError):
+    """The plan does not fit the cluster, or cannot be done in time."""
+
+
+def rehearse(
+    plan: Plan,
+    snapshot: Snapshot,
+    load: LoadModel | None = None,
+    *,
+    throttle: str | None = None,
+    start: str | None = None,
+    deadline: str | None = None,
+    what_if: Sequence[str] = (),
+    journal: str | PathLike[str] | None = None,
+    calibration: Calibration | None = None,
+    **flags: Unpack[RunFlags],
+) -> Rehearsal:
+    """Say what a plan will do: how long it takes, what limits it, what brokers, disks and clients notice.
+
+        told = restow.rehearse(plan, snapshot, throttle="50MB/s", start="22:00")
+        print(told.seconds.p50, told.problems)
+
+    `throttle` is as for `execute`; without it, a `deadline` ("06:00", "4h") finds the lowest one that is done
+    in time. `what_if` are faults like "broker 3 dies at 30%". Constants are learned from the journals of
+    earlier runs in `journal`, or given as a `calibration`. The other arguments are those of `execute`.
+    """
+    _check(plan, snapshot)
+    now_ms = SystemClock().now_ms()
+    start_ms = now_ms if start is None else moment_ms(start, now_ms, "--start")
+    faults = parse_faults(what_if, snapshot)
+    loads = client_loads(load, snapshot, plan)
+    known = calibration or calibrate(str(journal or state_folder(os.environ)), snapshot.cluster_id)
+    deadline_s = None if deadline is None else _until(deadline, start_ms)
+    stage = _Stage(plan, snapshot, loads, known, start_ms)
+    with rare_garbage_collection():
+        if throttle is None:
+            if deadline_s is None:
+                raise InvalidInput("say a throttle (50MB/s, auto or none), or a deadline to find one for")
+            throttle = stage.lowest_throttle(deadline_s, flags)
+        return stage.rehearse(throttle, run_options(throttle=throttle, **flags), deadline_s, faults)
+
+
+def _check(plan: Plan, snapshot: Snapshot) -> None:
+    """Refuse a broken plan, one of another cluster, and one that the cluster has drifted from."""
+    check_sound(plan)
+    check_same_cluster(plan, snapshot)
+    if drifted := differences(plan, snapshot):
+        raise CannotRehearse(
+            f"the cluster is not what the plan was made for: {some(drifted)}. To go on, {REBASE}"
+        )
+
+
+def _until(deadline: str, start_ms: int) -> float:
+    seconds = (moment_ms(deadline, start_ms, "--deadline") - start_ms) / 1000
+    if seconds <= 0:
+        raise InvalidInput(f"--deadline: {deadline!r} is before the start")
+    return seconds
+
+
+class _Stage:
+    """One plan on one cluster, to be rehearsed in several ways."""
+
+    def __init__(
+        self, plan: Plan, snapshot: Snapshot, loads: ClientLoads, known: Calibration, start_ms: int
+    ) -> None:
+        self._plan, self._snapshot, self._loads = plan, snapshot, loads
+        self._known, self._start_ms = known, start_ms
+        self._traffic = traffic_of(plan)
+
+    def rehearse(
+        self, throttle: str, options: RunOptions, deadline_s: float | None, faults: Sequence[BrokerFault]
+    ) -> Rehearsal:
+        """Rehearse with one throttle: the range from the model, the rest from the executor if it is quick."""
+        by_model = self._events(options, self._known.usual)
+        usual = by_model.run.seconds
+        slow, fast = self._range(options, usual)
+        executed = None
+        if self._is_small and usual < inf and self._plan.moves:
+            executed = self._executed(options, usual)
+        told = RehearsedRun.of(by_model, executed)
+        middle = told.seconds
+        ratio = 1.0 if usual in (0.0, inf) else middle / usual
+        seconds = TimeRange(p10=min(fast * ratio, middle), p50=middle, p90=max(slow * ratio, middle))
+        plan, snapshot, movement = self._plan, self._snapshot, told.movement
+        log_dirs = log_dirs_told(snapshot, movement, plan.limits.fill)
+        return Rehearsal(
+            title=plan.title,
+            cluster_id=plan.cluster_id,
+            digest=digest_of(plan),
+            start_ms=self._start_ms,
+            throttle=throttle,
+            moves=len(plan.moves),
+            bytes_to_copy=plan.bytes_to_copy,
+            seconds=seconds,
+            by="events" if executed is None else "executor",
+            limiting=limiting_told(movement, middle),
+            brokers=brokers_told(movement, known=self._loads.known),
+            log_dirs=log_dirs,
+            isr_margin=isr_margin(plan, snapshot),
+            read_from_disk_bytes=read_from_disk(plan, self._known.usual),
+            leader_changes=told.leader_changes,
+            steps=tuple(told.steps),
+            known=self._known.sources,
+            guessed=tuple(_guesses(self._known)),
+            problems=tuple(problems_told(told, log_dirs, seconds, deadline_s)),
+            notes=tuple(cost_notes(self._known, loads_known=self._loads.known)),
+            deadline_s=deadline_s,
+            pauses=told.pauses,
+            what_if=(self._with_faults(options, faults, told),) if faults else (),
+        )
+
+    def lowest_throttle(self, deadline_s: float, flags: RunFlags) -> str:
+        """Return the lowest rate with which nine runs in ten are done in time; refuse if there is none."""
+        slow = self._known.slow
+
+        def takes(text: str) -> float:
+            return self._events(run_options(throttle=text, **flags), slow).run.seconds
+
+        least_s = takes("none")
+        if least_s > deadline_s:
+            raise CannotRehearse(
+                f"no throttle is done in {deadline_s:,.0f} s: the earliest deadline that 9 runs of 10 meet "
+                f"is {least_s:,.0f} s after the start, without any throttle. Give it more time, or move less"
+            )
+        low, high = _LEAST_RATE, int(slow.broker_rate)
+        for _ in range(_SEARCHES):
+            middle = int((low * high) ** 0.5)
+            if takes(f"{middle}B/s") <= deadline_s:
+                high = middle
+            else:
+                low = middle
+            if high <= low * 1.005:
+                break
+        return f"{high}B/s"
+
+    def _range(self, options: RunOptions, usual_s: float) -> tuple[float, float]:
+        """Return the time with slow and with fast constants; of a large plan, by its busiest broker."""
+        if len(self._plan.moves) <= _EXACT_MOVES:
+            both = (self._known.slow, self._known.fast)
+            slow, fast = (self._events(options, each).run.seconds for each in both)
+            return slow, fast
+        least = self._least_s(options, self._known.usual)
+        if usual_s == inf or not least:
+            return usual_s, usual_s
+        return (
+            usual_s * self._least_s(options, self._known.slow) / least,
+            usual_s * self._least_s(options, self._known.fast) / least,
+        )
+
+    def _least_s(self, options: RunOptions, constants: Constants) -> float:
+        """Return how long the busiest broker takes at least."""
+        rate = min((options.throttle.rate or inf) * constants.throttle_share, constants.broker_rate)
+        return self._traffic.seconds_at(dict.fromkeys(Way, rate)) or 0.0
+
+    def _events(self, options: RunOptions, constants: Constants) -> EventRun:
+        grain_s = 0.0
+        if len(self._plan.moves) > _EXACT_MOVES:
+            grain_s = self._least_s(options, constants) / self._grains()
+        return run_events(
+            self._plan,
+            self._snapshot,
+            options,
+            constants,
+            self._loads,
+            start_ms=self._start_ms,
+            grain_s=grain_s,
+        )
+
+    def _grains(self) -> float:
+        """Return how many grains the time is divided into: about twenty for each step, within reason."""
+        limits, moves = self._plan.limits, self._plan.moves
+        receivers = {broker for move in moves for broker in move.adding}
+        senders = {move.before[0] for move in moves if move.before}
+        at_once = max(1, min(len(receivers) * limits.moves_in, len(senders) * limits.moves_out))
+        return min(max(20 * len(moves) / at_once, _FEWEST_GRAINS), _MOST_GRAINS)
+
+    @property
+    def _is_small(self) -> bool:
+        return len(self._plan.moves) <= _MOST_MOVES and len(self._snapshot.partitions) <= _MOST_PARTITIONS
+
+    def _executed(
+        self, options: RunOptions, expected_s: float, faults: Sequence[BrokerFault] = ()
+    ) -> ExecutedRun:
+        return run_executor(
+            self._plan,
+            self._snapshot,
+            options,
+            self._known.usual,
+            self._loads,
+            start_ms=self._start_ms,
+            expected_s=expected_s,
+            faults=faults,
+        )
+
+    def _with_faults(
+        self, options: RunOptions, faults: Sequence[BrokerFault], told: RehearsedRun
+    ) -> FaultRehearsal:
+        """Run the executor again, with faults at the moments that the run without them has."""
+        if not self._is_small:
+            raise InvalidInput(
+                f"--what-if needs a plan of up to {_MOST_MOVES} moves on up to {_MOST_PARTITIONS:,} "
+                f"partitions, because the executor itself is run; this one has {len(self._plan.moves):,} "
+                f"moves on {len(self._snapshot.partitions):,} partitions"
+            )
+        timed = [each.timed(told.moment_of) for each in faults]
+        run = self._executed(options, told.seconds, timed)
+        ending = "it would wait forever" if run.outcome is None else run.outcome.ending.value
+        reason = "" if run.outcome is None or not run.outcome.reason else f": {run.outcome.reason}"
+        return FaultRehearsal(
+            faults="; ".join(map(str, faults)),
+            seconds=inf if run.outcome is None else run.seconds,
+            ending=ending + reason,
+            pauses=tuple(why for _, why in run.pauses),
+            unfinished=sum(each.ended_s == inf for each in run.steps),
+            under_replicated=run.most_under_replicated,
+            isr_margin=run.cluster.least_margin,
+            leaders_moved=len(run.cluster.leader_changes),
+        )
+
+
+def _guesses(known: Calibration) -> list[str]:
+    learnable = ("broker_rate", "throttle_share", "begin_s", "settle_s")
+    names = [each.name for each in fields(Constants) if each.name in learnable]
+    return [name for name in names if name not in known.sources]

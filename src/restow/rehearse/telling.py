@@ -1,0 +1,199 @@
+"""Turn what the model went through into what a reader wants to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+from restow.plan.schedule.traffic import Way
+from restow.rehearse.answer import BrokerRehearsal, Limiting, LogDirRehearsal
+from restow.sizes import count, human_bytes
+from restow.verify.evidence import some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from restow.model import Plan, Snapshot, TopicPartition
+    from restow.plan.flow.constants import Calibration, Constants
+    from restow.plan.flow.forecast import StepTimes
+    from restow.plan.flow.movement import Movement
+    from restow.rehearse.answer import TimeRange
+    from restow.rehearse.by_events import EventRun
+    from restow.rehearse.by_executor import ExecutedRun
+    from restow.rehearse.cluster import LeaderChange
+
+_LIMITS = 5
+_LEAST_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsedRun:
+    """The same facts from the executor or from its schedule."""
+
+    movement: Movement
+    seconds: float
+    steps: Sequence[StepTimes]
+    leader_changes: tuple[LeaderChange, ...]
+    endless: tuple[TopicPartition, ...]
+    stuck: str | None
+    pauses: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, events: EventRun, executed: ExecutedRun | None) -> RehearsedRun:
+        """Take the executor's run if there is one."""
+        if executed is None:
+            return cls(
+                movement=events.movement,
+                seconds=events.run.seconds,
+                steps=events.run.steps,
+                leader_changes=tuple(events.leader_changes),
+                endless=events.run.endless,
+                stuck=events.run.stuck,
+            )
+        outcome = executed.outcome
+        stuck = None if executed.is_done or outcome is None else outcome.reason or outcome.ending.value
+        return cls(
+            movement=executed.movement,
+            seconds=executed.seconds if executed.is_done else inf,
+            steps=executed.steps,
+            leader_changes=tuple(executed.cluster.leader_changes),
+            endless=tuple(executed.movement.endless()) if outcome is None else (),
+            stuck=stuck,
+            pauses=tuple(why for _, why in executed.pauses),
+        )
+
+    def moment_of(self, share: float) -> float:
+        """Return when this share of all bytes has been received."""
+        links, history = self.movement.links, self.movement.history
+        into = [links.of(way, broker) for way in (Way.RECEIVED, Way.WITHIN) for broker in links.brokers]
+        wanted = share * float(self.movement.flows.link_bytes[into].sum())
+        total = last_s = 0.0
+        for at_s, rates in history.points():
+            passed = float(rates[into].sum()) * (at_s - last_s)
+            if passed and total + passed >= wanted:
+                return last_s + (at_s - last_s) * (wanted - total) / passed
+            total, last_s = total + passed, at_s
+        return last_s
+
+
+def limiting_told(movement: Movement, seconds: float) -> tuple[Limiting, ...]:
+    """Return what held copies back longest, as shares of the whole time."""
+    if not 0 < seconds < inf:
+        return ()
+    flows = movement.flows
+    found = [
+        (float(flows.held_s[link]), movement.say(int(link))) for link in flows.held_s.argsort()[::-1][:20]
+    ]
+    found.append((flows.own_s, "one fetch at a time: its size over the round trip"))
+    found.append((flows.idle_s, "nothing is copied: controllers decide, hours forbid, elections are held"))
+    shares = [Limiting(what=what, share=min(1.0, held_s / seconds)) for held_s, what in found]
+    told = sorted((each for each in shares if each.share >= _LEAST_SHARE), key=lambda each: -each.share)
+    return tuple(told[:_LIMITS])
+
+
+def brokers_told(movement: Movement, *, known: bool) -> tuple[BrokerRehearsal, ...]:
+    """Return the brokers that copy something, with their rates over time."""
+    links, flows, history = movement.links, movement.flows, movement.history
+    found = []
+    for broker in links.brokers:
+        out, into, within = (links.of(way, broker) for way in (Way.SENT, Way.RECEIVED, Way.WITHIN))
+        if not flows.link_bytes[[out, into, within]].any():
+            continue
+        rates = [
+            (at_s, float(each[into] + each[within]), float(each[out])) for at_s, each in history.points()
+        ]
+        found.append(
+            BrokerRehearsal(
+                broker=broker,
+                received_bytes=int(flows.link_bytes[into]),
+                sent_bytes=int(flows.link_bytes[out]),
+                within_bytes=int(flows.link_bytes[within]),
+                most_in=float(flows.most_rates[into]),
+                most_out=float(flows.most_rates[out]),
+                clients_in=links.client_rate(Way.RECEIVED, broker) if known else None,
+                clients_out=links.client_rate(Way.SENT, broker) if known else None,
+                rates=tuple(rates),
+            )
+        )
+    return tuple(found)
+
+
+def log_dirs_told(snapshot: Snapshot, movement: Movement, fill: float) -> tuple[LogDirRehearsal, ...]:
+    """Return the log dirs whose contents change."""
+    links, history, found = movement.links, movement.history, []
+    totals = {(b.id, each.path): each.total_bytes for b in snapshot.brokers for each in b.log_dirs}
+    for at, (broker, path) in enumerate(links.log_dirs):
+        used = history.used_of(at)
+        before, peak, after = movement.before[at], movement.peak[at], movement.used[at]
+        if max(peak - before, abs(after - before)) < 1:
+            continue
+        total = totals.get((broker, path))
+        found.append(
+            LogDirRehearsal(
+                broker=broker,
+                path=path,
+                before_bytes=int(before),
+                peak_bytes=int(peak),
+                peak_s=float(movement.peak_s[at]),
+                after_bytes=int(after),
+                limit_bytes=None if total is None else int(total * fill),
+                used=tuple(used),
+            )
+        )
+    return tuple(found)
+
+
+def isr_margin(plan: Plan, snapshot: Snapshot) -> int | None:
+    """Return the least number of in-sync replicas beyond `min.insync.replicas` of a partition that moves."""
+    margins = []
+    for move in plan.moves:
+        found, topic = snapshot.partition(move.partition), snapshot.topic.get(move.partition.topic)
+        if found is not None and topic is not None:
+            in_sync = min(len(found.isr), max(1, len(move.after)))
+            margins.append(in_sync - topic.min_insync_replicas)
+    return min(margins, default=None)
+
+
+def read_from_disk(plan: Plan, constants: Constants) -> int:
+    """Return the bytes that senders read from disk, at most: what their page cache cannot hold."""
+    cached = constants.page_cache_bytes or 0.0
+    sent: dict[int, int] = {}
+    for move in plan.moves:
+        for _ in move.adding:
+            sent[move.before[0]] = sent.get(move.before[0], 0) + move.size_bytes
+        for broker in move.dir_changes:
+            sent[broker] = sent.get(broker, 0) + move.own_size(broker)
+    return int(sum(max(0.0, size - cached) for size in sent.values()))
+
+
+def problems_told(
+    told: RehearsedRun, log_dirs: Sequence[LogDirRehearsal], seconds: TimeRange, deadline_s: float | None
+) -> Iterator[str]:
+    """Say what speaks against carrying the plan out so."""
+    if told.endless:
+        yield (
+            f"it would never end: producers write more than the throttle lets through to "
+            f"{count(len(told.endless), 'partition')} ({some(told.endless)}). Raise the throttle"
+        )
+    elif told.stuck is not None:
+        yield f"it would get stuck: {told.stuck}"
+    for each in log_dirs:
+        if each.limit_bytes is not None and each.peak_bytes > max(each.limit_bytes, each.before_bytes):
+            yield (
+                f"{each.path} of broker {each.broker} would hold {human_bytes(each.peak_bytes)} after "
+                f"{each.peak_s:,.0f} s, and the plan allows {human_bytes(each.limit_bytes)}"
+            )
+    if deadline_s is not None and seconds.p90 > deadline_s:
+        late = "never ends" if seconds.p90 == inf else f"takes up to {seconds.p90:,.0f} s"
+        yield f"it may miss its deadline: it {late}, and has {deadline_s:,.0f} s"
+
+
+def cost_notes(known: Calibration, *, loads_known: bool) -> Iterator[str]:
+    """Say what the answer does not know."""
+    if not known.sources:
+        yield "no earlier run on this cluster is known, so the constants are guesses and the range is wide"
+    if not loads_known:
+        yield "without a load model, nothing is written or read meanwhile"
+    if known.usual.page_cache_bytes is None:
+        yield "the page cache is not known, so all bytes count as read from disk"
