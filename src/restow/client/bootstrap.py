@@ -116,8 +116,10 @@ class Attempt:
             if self._client is not None:
                 self._client.close()
             elif self._network is not None:
+                manager = self._network._manager  # noqa: SLF001
                 with suppress(RuntimeError):  # it has just ended
-                    self._network._manager.close()  # noqa: SLF001
+                    # The library's own thread must close it: closed by another, it may sleep forever.
+                    manager._net.call_soon_threadsafe(manager.close)  # noqa: SLF001
             raise
 
     def _connect(self) -> Any:

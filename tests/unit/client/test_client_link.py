@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka.errors import NodeNotReadyError
+from kafka.net.manager import KafkaConnectionManager
 
 from harness.process import free_ports
 from restow.client import ConnectionSettings, Unreachable, connected
@@ -82,7 +83,17 @@ def test_connect_does_not_wait_for_a_silent_server_beside_others_that_refuse() -
         assert "ECONNREFUSED" in str(caught.value)
 
 
-def test_connect_ends_its_thread_at_once_when_it_is_cancelled() -> None:
+def test_connect_ends_its_thread_at_once_when_it_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library's own thread closes the connection: closed by another, it may sleep forever."""
+    closed_by: list[str] = []
+    close = KafkaConnectionManager.close
+
+    def watched(manager: KafkaConnectionManager, *given: Any, **named: Any) -> None:
+        closed_by.append(threading.current_thread().name)
+        close(manager, *given, **named)
+
+    monkeypatch.setattr(KafkaConnectionManager, "close", watched)
+
     async def main(server: socket.socket) -> None:
         server.setblocking(False)
         connecting = asyncio.create_task(connect(f"127.0.0.1:{server.getsockname()[1]}", patience_s=3600))
@@ -94,6 +105,7 @@ def test_connect_ends_its_thread_at_once_when_it_is_cancelled() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         asyncio.run(main(silent))
+    assert closed_by[0].startswith("kafka-io")
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
 
 
