@@ -28,8 +28,8 @@ _LOGGING = Path(__file__).with_name("log4j.properties")
 _LOGGING_2 = Path(__file__).with_name("log4j2.properties")
 _STOP_TIMEOUT_S = 10
 
-SMALL = ("-XX:+UseSerialGC",)
-"""For tests: quick to start, little memory."""
+SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For tests: quick to start, little memory, and no long optimizing of code that soon ends."""
 
 AS_KAFKA = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
 """For benchmarks: the performance options of Kafka's own start scripts."""

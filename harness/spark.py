@@ -4,18 +4,19 @@
         spark.read.format("kafka")…
 
 Its JVM ends with the block, or with this process if that is killed. One at a time: pyspark keeps its
-gateway in a class variable.
+gateway in a class variable. Other JVMs of this process and its handling of ctrl-C stay as they are.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.jars import pyspark_jar, spark_kafka_jars
 from harness.java import java
@@ -34,7 +35,6 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
     """Run a session with its files in `folder`. Raises Missing without Java or the jars."""
     java()
     jars = _connector()
-    from py4j import java_gateway, protocol
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -49,25 +49,26 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.python.authenticate.socketTimeout": "300s",
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName("restow")
     for name, value in settings.items():
         builder = builder.config(name, value)
+    at_ctrl_c = signal.getsignal(signal.SIGINT)
     with _environment(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable):
         spark = builder.getOrCreate()
+    signal.signal(signal.SIGINT, at_ctrl_c)
     spark.sparkContext.setLogLevel("OFF")
     gateway = spark.sparkContext._gateway  # noqa: SLF001 (the only way to end the JVM before we end)
     assert gateway is not None
     try:
-        yield spark
+        with _other_jvms_raise_as_before(gateway):
+            yield spark
     finally:
         spark.stop()
         gateway.shutdown()
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-        # A session changes how py4j raises, for every JVM of this process.
-        java_gateway.get_return_value = protocol.get_return_value
         gateway.proc.stdin.close()
         try:
             gateway.proc.wait(_STOP_TIMEOUT_S)
@@ -78,6 +79,27 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
+
+
+@contextmanager
+def _other_jvms_raise_as_before(gateway: Any) -> Iterator[None]:
+    """Let pyspark convert the errors of this JVM alone: a session changes how py4j raises, for every JVM."""
+    from py4j import java_gateway, protocol
+    from pyspark.errors.exceptions import captured
+
+    convert = captured.convert_exception
+
+    def convert_own(e: Any) -> captured.CapturedException:
+        if e._gateway_client is gateway._gateway_client:  # noqa: SLF001
+            return convert(e)
+        return captured.UnknownException(desc="", stackTrace="")  # pyspark raises the original then
+
+    captured.convert_exception = convert_own
+    try:
+        yield
+    finally:
+        captured.convert_exception = convert
+        java_gateway.get_return_value = protocol.get_return_value
 
 
 @contextmanager

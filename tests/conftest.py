@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: the JVM with Apache Kafka's classes, and skips where there is none."""
+"""Fixtures that all tests share: JVMs with Apache Kafka's classes and with Spark, and skips without them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from harness.jars import kafka_jars
 from harness.java import Missing
 from harness.jvm import kafka_jvm
 from harness.oracle import Oracle
+from harness.spark import spark_session
 from tests.seeds import AGAIN, SEED
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from py4j.java_gateway import JavaGateway
+    from pyspark.sql import SparkSession
 
 # A busy machine must not fail an example for slowness.
 hypothesis.settings.register_profile(
@@ -95,3 +97,21 @@ def gateway(jars: Path) -> Iterator[JavaGateway]:
 def kafka(gateway: JavaGateway) -> Oracle:
     """Return functions that call Apache Kafka's classes."""
     return Oracle(gateway)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Start Spark in local mode on two cores, with Restow's sources, once for all tests of this process.
+
+    A process can have only one session, and Spark is quicker the longer it has run.
+    """
+    from restow.pipeline.lake import SETTINGS
+    from restow.pipeline.sources import register
+
+    with ExitStack() as stack:
+        with needs_kafka():
+            session = stack.enter_context(spark_session(tmp_path_factory.mktemp("spark")))
+        for name, value in SETTINGS.items():
+            session.conf.set(name, value)
+        register(session)
+        yield session

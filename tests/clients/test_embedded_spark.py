@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack, closing
+from contextlib import closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -11,9 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from harness.spark import spark_session
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
-from tests.conftest import needs_kafka
 from tests.often import often
 
 if TYPE_CHECKING:
@@ -32,14 +30,6 @@ START_MS = 1_700_000_000_000
 def cluster() -> Iterator[Running]:
     with embedded(3) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with ExitStack() as stack:
-        with needs_kafka():
-            session = stack.enter_context(spark_session(tmp_path_factory.mktemp("spark")))
-        yield session
 
 
 class Topic:

@@ -1,41 +1,19 @@
-"""A Spark session with Restow's sources for each file of tests, and small tables for it.
-
-Each file has its own session, because other folders start sessions too, and a process can have only one.
-"""
+"""Small tables for the Spark session of the tests."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.spark import spark_session
-from tests.conftest import needs_kafka
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
 
 START = datetime(2024, 9, 2, tzinfo=UTC)
 """Midnight on a Monday in the past."""
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Start a session in local mode, on two cores."""
-    from restow.pipeline.lake import SETTINGS
-    from restow.pipeline.sources import register
-
-    with ExitStack() as stack:
-        with needs_kafka():
-            session = stack.enter_context(spark_session(tmp_path_factory.mktemp("spark")))
-        for name, value in SETTINGS.items():
-            session.conf.set(name, value)
-        register(session)
-        yield session
 
 
 @pytest.fixture(scope="module")
