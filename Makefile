@@ -3,6 +3,9 @@
 PY := .venv/bin/python
 SETUP := .venv/.ready
 
+# Tests start hundreds of processes. Without compiled modules, each spends its first second on compiling them.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-full bench lint format lock clean
 

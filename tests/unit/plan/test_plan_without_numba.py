@@ -1,4 +1,7 @@
-"""Planning where numba is not installed: the same plans, interpreted."""
+"""Planning where numba is not installed: the same plans, interpreted.
+
+Both take fewer random steps than usual, because the interpreter needs a minute for the usual ones.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from restow.plan.search import solve
+from restow.plan.search import solve, tries
 from tests.unit.plan.test_plan_search import skewed
 
 ROOT = Path(__file__).parents[3]
+STEPS_AT_A_TIME, STEPS = 1_000, 10_000
 
 _INTERPRETED = """
 import sys
@@ -21,8 +25,10 @@ import numpy as np
 np.random.seed(7)
 drawn = np.random.get_state()[1].tolist()
 from restow.plan.search import solve as searching
+from restow.plan.search import tries
 from restow.plan.search.compiled import COMPILES
-from tests.unit.plan.test_plan_without_numba import small_clusters
+from tests.unit.plan.test_plan_without_numba import STEPS, STEPS_AT_A_TIME, small_clusters
+tries._STEPS_AT_A_TIME, tries._STEPS_WHEN_SMALL = STEPS_AT_A_TIME, STEPS
 sys.modules["restow.plan.search.solve"]._LARGE = int(sys.argv[2])
 assert not COMPILES
 found = {}
@@ -55,7 +61,11 @@ def without_numba(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return found, done.stderr
 
 
-def test_interpreted_search_finds_what_the_compiled_one_finds(without_numba: tuple[Path, str]) -> None:
+def test_interpreted_search_finds_what_the_compiled_one_finds(
+    without_numba: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tries, "_STEPS_AT_A_TIME", STEPS_AT_A_TIME)
+    monkeypatch.setattr(tries, "_STEPS_WHEN_SMALL", STEPS)
     found = np.load(without_numba[0])
     for number, problem in enumerate(small_clusters()):
         solution = solve(problem)
