@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,27 +26,36 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(autouse=True)
-def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def same_session(spark: SparkSession) -> Iterator[None]:
     """Let commands use the test's session instead of starting one each."""
 
     @contextmanager
     def given(*about: object, **more: object) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("restow.cli.pipeline.options.spark_for", given)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("restow.cli.pipeline.options.spark_for", given)
+        yield
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a lake with the results of `restow pipeline run`."""
-    from restow.pipeline.lake import Lake
-    from restow.pipeline.work import Work
+def made(same_session: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what `restow pipeline run` says it made of a lake, and the paths that it was given."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    lake, report = str(folder / "lake"), str(folder / "report.html")
+    write_faulty_lake(folder / "lake", clusters=2, topics=3, samples=12)
+    out = StringIO()
+    with redirect_stdout(out):
+        command = ("pipeline", "run", "--lake", lake, "--load", str(folder / "loads"), "--report", report)
+        assert run([*command, "--json"]) == 0
+    return json.loads(out.getvalue()) | {"lake": lake, "report": report}
 
-    folder = tmp_path_factory.mktemp("lake")
-    write_faulty_lake(folder, clusters=2, topics=3, samples=12)
-    assert list(Work(Lake(spark, str(folder))).run()) == ["rates", "model", "skew", "forecast"]
-    return str(folder)
+
+@pytest.fixture
+def lake(made: dict[str, Any]) -> str:
+    """Return a lake with the results of `restow pipeline run`."""
+    return str(made["lake"])
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -61,18 +71,14 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_pipeline_makes_plans_and_a_report_from_samples(
-    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    made: dict[str, Any], lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = tmp_path / "report.html"
-    made = told(
-        capsys, "pipeline", "run", "--lake", lake, "--load", str(tmp_path / "l"), "--report", str(report)
-    )
     assert made["made"] == ["rates", "model", "skew", "forecast"]
     assert made["skew"][0]["share"] >= made["skew"][-1]["share"] > 0
     first = read_load(Path(made["loads"][0]))
     assert len(first.partitions) > 5
     assert first.resources["bytes_in"].leading.max() > 0
-    page = report.read_text()
+    page = Path(made["report"]).read_text()
     assert page.count("<svg") > 6
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in page
@@ -92,28 +98,28 @@ def test_pipeline_makes_plans_and_a_report_from_samples(
 
 
 def test_pipeline_function_makes_what_the_command_makes(
-    spark: SparkSession, lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, made: dict[str, Any], lake: str, tmp_path: Path
 ) -> None:
-    by_command = told(capsys, "pipeline", "run", "--lake", lake, "--load", str(tmp_path / "command"))
     report = tmp_path / "report.html"
     done = restow.pipeline(lake, spark=spark, load=tmp_path / "function", report=report)
-    assert list(done.tables) == by_command["made"]
+    assert list(done.tables) == made["made"]
     assert done.report == str(report)
     assert "<svg" in report.read_text()
-    assert len(done.loads) == len(by_command["loads"]) == 2
-    for mine, other in zip(sorted(done.loads), sorted(by_command["loads"]), strict=True):
+    assert len(done.loads) == len(made["loads"]) == 2
+    for mine, other in zip(sorted(done.loads), sorted(made["loads"]), strict=True):
         ours, theirs = read_load(Path(mine)), read_load(Path(other))
         assert ours.cluster_id == theirs.cluster_id
         assert ours.partitions == theirs.partitions
         assert ours.resources["bytes_in"].leading.tolist() == theirs.resources["bytes_in"].leading.tolist()
 
 
-def test_pipeline_function_covers_the_clusters_that_are_named(spark: SparkSession, tmp_path: Path) -> None:
-    write_faulty_lake(tmp_path / "lake", clusters=2, topics=1, samples=4)
-    both = restow.pipeline(tmp_path / "lake", spark=spark, load=tmp_path / "both")
-    name = read_load(Path(both.loads[0])).cluster_id
-    one = restow.pipeline(tmp_path / "lake", spark=spark, cluster=[name], load=tmp_path / "one")
-    assert len(both.loads) == 2
+@pytest.mark.full
+def test_pipeline_function_covers_the_clusters_that_are_named(
+    spark: SparkSession, made: dict[str, Any], lake: str, tmp_path: Path
+) -> None:
+    name = read_load(Path(made["loads"][0])).cluster_id
+    one = restow.pipeline(lake, spark=spark, cluster=[name], load=tmp_path / "one")
+    assert len(made["loads"]) == 2
     assert [read_load(Path(each)).cluster_id for each in one.loads] == [name]
 
 
