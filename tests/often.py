@@ -1,7 +1,8 @@
-"""Select the parameters that every run tests; the others run with `make test-full`."""
+"""Select the cases that every run tests; the others run with `make test-full`."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,11 @@ def often(values: Iterable[Any], *kept: Any) -> list[Any]:
     return [
         value if value in kept else pytest.param(*_several(value), marks=pytest.mark.full) for value in listed
     ]
+
+
+def of_many(cases: int, *, often: int) -> int:
+    """Return how many random cases to run: a few where one is slow, all of them in `make test-full`."""
+    return cases if "RESTOW_CASES" in os.environ else often
 
 
 def _several(value: Any) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from restow.model import Member, TopicPartition
 from tests.judge import Group, balance_score, owners_before
+from tests.often import of_many
 from tests.seeds import SEED
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ MEMBERS = ("c-1", "c-10", "c-2", "d", "e", "f", "g", "é", "\uff5e", "\U0001f600
 
 # The same cases in every run, however busy the machine is.
 same_cases = settings(
-    max_examples=300,
+    max_examples=of_many(300, often=100),
     derandomize=not SEED,
     deadline=None,
     database=None,

@@ -20,6 +20,7 @@ from restow.cli.shared.frame import CleanFormatter, console
 from restow.model import Copy, LiveBroker, Move, Partition, Plan, Snapshot, Topic, TopicPartition
 from restow.plan.files.text import dumps as dumps_plan
 from restow.snapshot.text import dumps as dumps_snapshot
+from tests.often import of_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,7 +84,10 @@ GROUP = {
 
 
 def spoiled(document: Any) -> Iterator[Any]:
-    """Yield copies of the document, each with one key or value made hostile."""
+    """Yield copies of the document, each with one key or value made hostile.
+
+    The elements of a list are alike: without `make test-full`, only the first is made hostile.
+    """
     for path in _paths(document, ()):
         for is_key in (False, True):
             made = copy.deepcopy(document)
@@ -102,7 +106,9 @@ def spoiled(document: Any) -> Iterator[Any]:
 def _paths(node: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
-    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    if isinstance(node, list):
+        node = dict(enumerate(node[: of_many(len(node), often=1)]))
+    items = node.items() if isinstance(node, dict) else ()
     for key, value in items:
         yield from _paths(value, (*path, key))
 

@@ -31,12 +31,13 @@ from restow.snapshot import text as snapshot_text
 from restow.snapshot.differences import differences as snapshot_differences
 from restow.verify import verify
 from restow.verify.broker_check import broker_check
+from tests.often import of_many
 from tests.unit.plan.clusters import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CASES = 150
+CASES = of_many(150, often=40)
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 2, 7, 2**31, 2**63, 2**64, -(2**70), 10**400, 0.5, -0.0, 1e308, float("nan"),
     float("inf"), "", "x", "1", "any", "\x1b[2J", "\ud800", "a/../b", [], {}, [[]], [1, 1], [1, 2], ["x"],

@@ -15,6 +15,7 @@ from restow.plan.judge.evaluate import Score, evaluate
 from restow.plan.judge.waves import waves_broken
 from restow.plan.propose import propose
 from restow.plan.request.request import PlanRequest
+from tests.often import of_many
 
 from test_plan_propose import COUNTED, cluster, loads  # isort: skip
 
@@ -113,7 +114,7 @@ def out(score: Score, request: PlanRequest, *, after: bool) -> float:
     return score.out_of_band(band, after=after, counted=score.goal in COUNTED)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=of_many(30, often=10), deadline=None)
 @given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=targets())
 @example(
     shape={"brokers": 4, "partitions": 4, "replication_factor": 3, "racks": 2, "dirs": 1, "seed": 0},

@@ -15,6 +15,7 @@ from restow.model.load import LoadModel, Resource
 from restow.plan.judge.evaluate import evaluate
 from restow.plan.propose import propose
 from restow.plan.request.request import PlanRequest
+from tests.often import of_many
 
 COUNTED = {"replicas", "leaders"}
 
@@ -126,7 +127,7 @@ requests = st.one_of(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=of_many(20, often=8), deadline=None)
 @given(
     brokers=st.integers(2, 7),
     partitions=st.integers(3, 40),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from restow.plan.search import Problem, Solution, solve
 from restow.plan.search.compiled import compiler_s
+from tests.often import of_many
 
 GOALS = 3  # bytes, replicas, leaders
 
@@ -107,7 +108,7 @@ def test_same_seed_gives_the_same_answer() -> None:
     assert np.array_equal(first.leader, second.leader)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=of_many(40, often=10), deadline=None)
 @given(
     st.integers(2, 8),
     st.integers(1, 60),

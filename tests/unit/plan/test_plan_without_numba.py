@@ -16,7 +16,7 @@ from restow.plan.search import solve, tries
 from tests.unit.plan.test_plan_search import skewed
 
 ROOT = Path(__file__).parents[3]
-STEPS_AT_A_TIME, STEPS = 1_000, 10_000
+STEPS = 1_000
 
 _INTERPRETED = """
 import sys
@@ -27,8 +27,8 @@ drawn = np.random.get_state()[1].tolist()
 from restow.plan.search import solve as searching
 from restow.plan.search import tries
 from restow.plan.search.compiled import COMPILES
-from tests.unit.plan.test_plan_without_numba import STEPS, STEPS_AT_A_TIME, small_clusters
-tries._STEPS_AT_A_TIME, tries._STEPS_WHEN_SMALL = STEPS_AT_A_TIME, STEPS
+from tests.unit.plan.test_plan_without_numba import STEPS, small_clusters
+tries._FEWEST_STEPS = tries._STEPS_AT_A_TIME = STEPS
 sys.modules["restow.plan.search.solve"]._LARGE = int(sys.argv[2])
 assert not COMPILES
 found = {}
@@ -64,8 +64,8 @@ def without_numba(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_interpreted_search_finds_what_the_compiled_one_finds(
     without_numba: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tries, "_STEPS_AT_A_TIME", STEPS_AT_A_TIME)
-    monkeypatch.setattr(tries, "_STEPS_WHEN_SMALL", STEPS)
+    monkeypatch.setattr(tries, "_FEWEST_STEPS", STEPS)
+    monkeypatch.setattr(tries, "_STEPS_AT_A_TIME", STEPS)
     found = np.load(without_numba[0])
     for number, problem in enumerate(small_clusters()):
         solution = solve(problem)
