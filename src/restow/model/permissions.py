@@ -63,6 +63,7 @@ NEEDED: Mapping[str, tuple[Acl, ...]] = {
     "control": (),
     "snapshot": SNAPSHOT,
     "plan": SNAPSHOT,
+    "rehearse": SNAPSHOT,
     "verify": SNAPSHOT,
     "broker-check": SNAPSHOT,
     "doctor": SNAPSHOT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def test_help_has_examples_that_run(invoke, command, tmp_path, monkeypatch) -> N
     assert max(map(len, text.splitlines())) <= 100
     examples = text.replace("\\\n", " ").splitlines()
     prompts = [line.strip() for line in examples if line.strip().startswith("$ restow ")]
-    commands = [line.removeprefix("$ restow ").split() for line in prompts]
+    commands = [shlex.split(line.removeprefix("$ restow ")) for line in prompts]
     assert commands
     monkeypatch.chdir(tmp_path)
     Path("topic.yaml").write_text("brokers: 0-5\npartitions: 6\nreplication_factor: 2\n")
