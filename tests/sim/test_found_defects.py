@@ -16,6 +16,9 @@ FOUND = {
     "a broker had not heard of a cancelled move, so the order of replicas stayed": Scenario(
         seed=3007, partitions=6, records_per_s=20, workloads=("produce", "plans", "topics"), fault_every_s=8.0
     ),
+    "a fetch of an earlier session came late, and its follower never came back into the ISR": Scenario(
+        seed=20160
+    ),
     "a LeaderAndIsr that arrived late made a deleted replica anew, and its log stayed": Scenario(seed=5078),
 }
 

@@ -76,6 +76,8 @@ class FetchSessions:
             self._end(session_id)
 
     def _begin(self, spec: FetchSpec) -> Session | None:
+        if spec.is_follower:
+            self._end_replaced(spec)
         now_s = self._clock.monotonic_s()
         if len(self._sessions) >= self._slots and not self._make_room(now_s, for_follower=spec.is_follower):
             return None
@@ -86,6 +88,19 @@ class FetchSessions:
         session = Session(self._last_id, Fetching(spec.replica_id), now_s)
         self._sessions[session.session_id] = session
         return session
+
+    def _end_replaced(self, spec: FetchSpec) -> None:
+        """End the sessions in which this follower fetched the same partitions before it connected anew.
+
+        Otherwise a fetch of then that arrives late would set the follower's progress back, and the leader
+        would not see it catch up: within a session it looks only at partitions that changed.
+        """
+        for session in tuple(self._sessions.values()):
+            fetching = session.fetching
+            if fetching.replica_id == spec.replica_id and not fetching.wanted.keys().isdisjoint(
+                spec.partitions
+            ):
+                self._end(session.session_id)
 
     def _make_room(self, now_s: float, *, for_follower: bool) -> bool:
         for session in self._sessions.values():
