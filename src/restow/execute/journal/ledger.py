@@ -262,11 +262,8 @@ class RunJournal:
         self._ledger = self._ledger.after(entry)
         return entry
 
-    def settle(self, in_progress: Collection[TopicPartition], snapshot: Snapshot) -> list[Step]:
-        """Record how steps ended that are no longer `in_progress`: nothing was watching when they ended.
-
-        Return those that were cancelled.
-        """
+    def settle(self, in_progress: Collection[TopicPartition], snapshot: Snapshot) -> None:
+        """Record how steps ended that are no longer `in_progress`: nothing was watching when they ended."""
         lost = [step for name, step in self._ledger.in_progress.items() if name not in in_progress]
         now = {step.partition: snapshot.partition(step.partition) for step in lost}
         arrived = [s for s in lost if (p := now[s.partition]) is not None and p.replicas == s.after]
@@ -275,7 +272,6 @@ class RunJournal:
         cancelled = [step for step in lost if step not in arrived]
         if cancelled:
             self.write("cancelled", partitions=[list(step.partition) for step in cancelled])
-        return cancelled
 
     def close(self) -> None:
         self._journal.close()

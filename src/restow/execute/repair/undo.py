@@ -17,10 +17,10 @@ from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.schedule.schedule import steps_of, waves_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from restow.client import Admin, PartitionReassignment
-    from restow.execute.journal.ledger import RunJournal
+    from restow.execute.journal.ledger import RunJournal, RunLedger
     from restow.execute.journal.runs import Run
     from restow.execute.progress.status import Tell
     from restow.model import BrokerId, Move, Partition, Snapshot, TopicPartition
@@ -138,6 +138,28 @@ class Taken:
         return RunOutcome(ending=Ending.CANCELLED, reason=f"{len(self.back)} moves were taken back")
 
 
+def cancelled_before(
+    ledger: RunLedger,
+    rest_of: Callable[[TopicPartition], Sequence[Step]],
+    now: Mapping[TopicPartition, Partition],
+) -> list[Step]:
+    """Return steps that were cancelled earlier, perhaps before the run was killed, and may be in disorder.
+
+    Kafka leaves the replicas in the order of the cancelled target. Of a step that only changes the order, old
+    metadata may hide that it has arrived.
+    """
+    origin = {move.partition: move.before for move in ledger.plan.moves}
+    origin |= {step.partition: step.after for step in ledger.finished}
+    names = ledger.submitted - ledger.in_progress.keys() - ledger.found - ledger.dropped.keys()
+    found = []
+    for name in sorted(names & now.keys()):
+        for rest in rest_of(name)[:1]:
+            step = replace(rest, before=origin[name])
+            if now[name].replicas != step.before or set(step.before) == set(step.after):
+                found.append(step)
+    return found
+
+
 async def cancel_moves(
     admin: Admin, clock: Clock, book: RunJournal, steps: Sequence[Step], alive: frozenset[BrokerId]
 ) -> Taken:
@@ -179,9 +201,9 @@ async def cancel_moves(
             taken.refused[name] = "it is still being moved"
         elif replicas is None:
             taken.others[name] = "its topic is gone"
-        elif set(replicas) == set(step.before) != set(step.after):
+        elif replicas != step.after and set(replicas) == set(step.before):
             taken.back.append(name)
-            if replicas != step.before:
+            if replicas != step.before or set(step.before) == set(step.after):
                 reorder.append(Step(partition=name, before=replicas, after=step.before))
         else:
             taken.arrived.append(name)

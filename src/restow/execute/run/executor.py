@@ -14,7 +14,7 @@ from restow.execute.progress.observation import look
 from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, OFFERS_UNDO, Ending, RunOutcome
 from restow.execute.progress.progress import RunProgress, places
 from restow.execute.progress.status import RunEvent, RunListener, RunReporter
-from restow.execute.repair.undo import cancel_moves
+from restow.execute.repair.undo import cancel_moves, cancelled_before
 from restow.execute.run.elections import Elections
 from restow.execute.run.give_up import GiveUpTimer, WaitReasons
 from restow.execute.run.in_progress import (
@@ -97,7 +97,6 @@ class Executor:
             run, clock, self._progress, self._schedule, self._throttling, self.pace, self._in_progress, tell
         )
         self._strange, self._adopted = chains.strange, chains.in_progress
-        self._cancelled: list[Step] = []  # while nothing was watching: Kafka may have left another order
         self._snapshot = snapshot
         self._patience = GiveUpTimer(clock, options, self.tell)
 
@@ -112,7 +111,7 @@ class Executor:
         for step in self._adopted:
             self._progress.found_in_progress(step, self._snapshot)
             self._adopt(step, begun=False)
-        self._cancelled = self._run_journal.settle({each.partition for each in self._adopted}, self._snapshot)
+        self._run_journal.settle({each.partition for each in self._adopted}, self._snapshot)
         if self._options.elect:
             over = (name for name in self._aims if name not in self._strange)
             self._elections.line_up([name for name in over if not self._schedule.rest_of(name)])
@@ -348,9 +347,9 @@ class Executor:
     async def _cancel(self) -> RunOutcome:
         self._observation = await look(self._admin, self._clock)
         steps = self._in_progress.steps
-        begun, rest_of = {step.partition for step in steps}, self._schedule.rest_of
-        again = [s for s in self._cancelled if s.partition not in begun and rest_of(s.partition)]
-        taken = await cancel_moves(self._admin, self._clock, self._run_journal, [*steps, *again], self._alive)
+        book = self._run_journal
+        again = cancelled_before(book.ledger, self._schedule.rest_of, self._observation.partitions)
+        taken = await cancel_moves(self._admin, self._clock, book, [*steps, *again], self._alive)
         for step in steps:
             if step.partition in taken.others:
                 self._drop(step, taken.others[step.partition])
