@@ -16,6 +16,9 @@ FOUND = {
     "a broker had not heard of a cancelled move, so the order of replicas stayed": Scenario(
         seed=3007, partitions=6, records_per_s=20, workloads=("produce", "plans", "topics"), fault_every_s=8.0
     ),
+    "a change of order that had never reached the controller counted as arrived": Scenario(seed=20327),
+    "a cancel that was killed twice forgot that Kafka had left another order": Scenario(seed=20227),
+    "old metadata hid that a move had arrived, so it counted as cancelled": Scenario(seed=20775),
     "a fetch of an earlier session came late, and its follower never came back into the ISR": Scenario(
         seed=20160
     ),

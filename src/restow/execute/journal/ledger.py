@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from restow.execute.journal.journal import Journal
-    from restow.model import Plan, Snapshot, Step, TopicPartition
+    from restow.model import BrokerId, Partition, Plan, Snapshot, Step, TopicPartition
 
 
 LAST_TURN = 10**12
@@ -131,19 +131,29 @@ def _turn(facts: Mapping[str, Any]) -> int:
 def has_heard_of(ledger: RunLedger, snapshot: Snapshot) -> bool:
     """Return whether the snapshot is at least as new as the run's last entry.
 
-    Finished steps must have their replicas, and steps in progress must be moving or at either end. A broker
-    with older metadata shows neither.
+    Finished steps must have their replicas, and steps in progress must be moving or at either end, with their
+    logs in the same places. A broker with older metadata shows neither.
     """
     last = {step.partition: step for step in ledger.finished}
 
-    def may_be(name: TopicPartition, replicas: tuple[int, ...]) -> bool:
+    def may_be(name: TopicPartition, now: Partition) -> bool:
         begun = ledger.in_progress.get(name)
         if begun is None:
-            return replicas == last[name].after
-        return replicas == begun.after or set(replicas) == set(begun.before)
+            return now.replicas == last[name].after
+        if has_extra_logs(begun, (copy.broker for copy in now.copies)):
+            return now.replicas == begun.after
+        return now.replicas == begun.after or set(now.replicas) == set(begun.before)
 
     seen = {name: snapshot.partition(name) for name in last.keys() | ledger.in_progress.keys()}
-    return all(each is None or each.moving or may_be(name, each.replicas) for name, each in seen.items())
+    return all(each is None or each.moving or may_be(name, each) for name, each in seen.items())
+
+
+def has_extra_logs(step: Step, brokers: Iterable[BrokerId]) -> bool:
+    """Return whether one of these brokers, which have its log, is new in this step.
+
+    If nothing moves then, the step has arrived, whatever older metadata says, or the log is not deleted yet.
+    """
+    return not set(step.after).difference(step.before).isdisjoint(brokers)
 
 
 def _throttle(ledger: RunLedger, facts: Any) -> RunLedger:
@@ -262,16 +272,22 @@ class RunJournal:
         self._ledger = self._ledger.after(entry)
         return entry
 
-    def settle(self, in_progress: Collection[TopicPartition], snapshot: Snapshot) -> None:
-        """Record how steps ended that are no longer `in_progress`: nothing was watching when they ended."""
+    def settle(self, in_progress: Collection[TopicPartition], snapshot: Snapshot) -> list[Step]:
+        """Record how steps ended that are no longer `in_progress`: nothing was watching when they ended.
+
+        Return the steps that are in doubt, because the metadata and the logs contradict each other.
+        """
         lost = [step for name, step in self._ledger.in_progress.items() if name not in in_progress]
         now = {step.partition: snapshot.partition(step.partition) for step in lost}
         arrived = [s for s in lost if (p := now[s.partition]) is not None and p.replicas == s.after]
         if arrived:
             self.write("finished", steps=[step_document(step) for step in arrived])
-        cancelled = [step for step in lost if step not in arrived]
+        ended = [step for step in lost if step not in arrived]
+        logs = {name: () if each is None else each.copies for name, each in now.items()}
+        cancelled = [s for s in ended if not has_extra_logs(s, (each.broker for each in logs[s.partition]))]
         if cancelled:
             self.write("cancelled", partitions=[list(step.partition) for step in cancelled])
+        return [step for step in ended if step not in cancelled]
 
     def close(self) -> None:
         self._journal.close()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, TopicPartitionReplica
 from restow.errors import RestowError
+from restow.execute.journal.ledger import has_extra_logs
 from restow.execute.progress.outcome import Ending, RunOutcome
 from restow.execute.run.other_tools import Submitter
 from restow.execute.run.steps import partitions_now
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from restow.execute.journal.ledger import RunJournal, RunLedger
     from restow.execute.journal.runs import Run
     from restow.execute.progress.status import Tell
-    from restow.model import BrokerId, Move, Partition, Snapshot, TopicPartition
+    from restow.model import BrokerId, Copy, Move, Partition, Snapshot, TopicPartition
     from restow.runtime.clock import Clock
 
 
@@ -161,11 +162,17 @@ def cancelled_before(
 
 
 async def cancel_moves(
-    admin: Admin, clock: Clock, book: RunJournal, steps: Sequence[Step], alive: frozenset[BrokerId]
+    admin: Admin,
+    clock: Clock,
+    book: RunJournal,
+    steps: Sequence[Step],
+    alive: frozenset[BrokerId],
+    copies: Mapping[TopicPartition, Mapping[BrokerId, Copy]],
 ) -> Taken:
     """Cancel these steps. A step that has lost an original replica since it began is left to complete.
 
-    Only a move to the step's own target is cancelled: any other belongs to another tool.
+    Only a move to the step's own target is cancelled: any other belongs to another tool. `copies` are the
+    logs on the brokers: if they contradict the metadata of a step that was over before, it stays in doubt.
     """
     taken = Taken()
     able = {}
@@ -201,7 +208,11 @@ async def cancel_moves(
             taken.refused[name] = "it is still being moved"
         elif replicas is None:
             taken.others[name] = "its topic is gone"
-        elif replicas != step.after and set(replicas) == set(step.before):
+        elif replicas == step.after:
+            taken.arrived.append(name)
+        elif name not in moving and has_extra_logs(step, copies.get(name, ())):
+            taken.refused[name] = "a broker has its log, but the metadata does not say so: try again"
+        elif set(replicas) == set(step.before):
             taken.back.append(name)
             if replicas != step.before or set(step.before) == set(step.after):
                 reorder.append(Step(partition=name, before=replicas, after=step.before))

@@ -108,10 +108,10 @@ class Executor:
         """Run until everything is done, a stop is requested, or it cannot continue."""
         for partition, reason in self._strange.items():
             self._note_dropped(partition, reason)
-        for step in self._adopted:
+        moving = {each.partition for each in self._adopted}
+        for step in (*self._adopted, *self._run_journal.settle(moving, self._snapshot)):
             self._progress.found_in_progress(step, self._snapshot)
             self._adopt(step, begun=False)
-        self._run_journal.settle({each.partition for each in self._adopted}, self._snapshot)
         if self._options.elect:
             over = (name for name in self._aims if name not in self._strange)
             self._elections.line_up([name for name in over if not self._schedule.rest_of(name)])
@@ -349,7 +349,9 @@ class Executor:
         steps = self._in_progress.steps
         book = self._run_journal
         again = cancelled_before(book.ledger, self._schedule.rest_of, self._observation.partitions)
-        taken = await cancel_moves(self._admin, self._clock, book, [*steps, *again], self._alive)
+        taken = await cancel_moves(
+            self._admin, self._clock, book, [*steps, *again], self._alive, self._observation.copies
+        )
         for step in steps:
             if step.partition in taken.others:
                 self._drop(step, taken.others[step.partition])
