@@ -19,6 +19,7 @@ FOUND = {
     "a change of order that had never reached the controller counted as arrived": Scenario(seed=20327),
     "a cancel that was killed twice forgot that Kafka had left another order": Scenario(seed=20227),
     "old metadata hid that a move had arrived, so it counted as cancelled": Scenario(seed=20775),
+    "a run dropped a move because of old metadata, and never recorded that it arrived": Scenario(seed=20765),
     "a fetch of an earlier session came late, and its follower never came back into the ISR": Scenario(
         seed=20160
     ),

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 from restow.errors import RestowError
 from restow.execute.journal.journal import DamagedJournal, JournalEntry
 from restow.execute.throttle.throttles import RATES, REPLICAS, Setting
-from restow.model import fields
+from restow.model import Step, fields
 from restow.plan.files.text import partition_of, plan_from, step_document, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from restow.execute.journal.journal import Journal
-    from restow.model import BrokerId, Partition, Plan, Snapshot, Step, TopicPartition
+    from restow.model import BrokerId, Partition, Plan, Snapshot, TopicPartition
 
 
 LAST_TURN = 10**12
@@ -69,6 +69,19 @@ class RunLedger:
     def is_settled(self) -> bool:
         """Return whether the run has left no throttle on the cluster, and no reassignment in progress."""
         return self.outcome is not None and not self.ours and not self.in_progress
+
+    @property
+    def given_up(self) -> list[Step]:
+        """The moves of partitions that were submitted and neither finished nor are in progress.
+
+        A run that saw old metadata has given them up, and they may have arrived all the same.
+        """
+        over = {*self.in_progress, *self.found, *self.dropped, *(step.partition for step in self.finished)}
+        return [
+            Step(partition=move.partition, before=move.before, after=move.after)
+            for move in self.plan.moves
+            if move.partition in self.submitted and move.partition not in over
+        ]
 
     def after(self, entry: JournalEntry) -> RunLedger:
         """Return the ledger with one more entry."""
@@ -278,16 +291,18 @@ class RunJournal:
         Return the steps that are in doubt, because the metadata and the logs contradict each other.
         """
         lost = [step for name, step in self._ledger.in_progress.items() if name not in in_progress]
+        lost += self._ledger.given_up
         now = {step.partition: snapshot.partition(step.partition) for step in lost}
         arrived = [s for s in lost if (p := now[s.partition]) is not None and p.replicas == s.after]
         if arrived:
             self.write("finished", steps=[step_document(step) for step in arrived])
         ended = [step for step in lost if step not in arrived]
         logs = {name: () if each is None else each.copies for name, each in now.items()}
-        cancelled = [s for s in ended if not has_extra_logs(s, (each.broker for each in logs[s.partition]))]
+        begun = [step for step in ended if step.partition in self._ledger.in_progress]
+        cancelled = [s for s in begun if not has_extra_logs(s, (each.broker for each in logs[s.partition]))]
         if cancelled:
             self.write("cancelled", partitions=[list(step.partition) for step in cancelled])
-        return [step for step in ended if step not in cancelled]
+        return [step for step in begun if step not in cancelled]
 
     def close(self) -> None:
         self._journal.close()

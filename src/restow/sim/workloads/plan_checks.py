@@ -53,12 +53,16 @@ class RunLimits:
         """The leaders when the run began, which its limits for senders are about."""
 
     def begin(self, plan: Plan) -> None:
-        """Check the limits of this plan from now on."""
+        """Check the limits of this plan from now on. A resumed run may have more moves under way already."""
         self._moves = {move.partition: move for move in plan.moves}
         self._limits = plan.limits
         assignments = self._truth.assignments()
         at_rest = [name for name in self._moves if name in assignments and not assignments[name].is_moving]
         self._leaders = {name: leader for name in at_rest if (leader := self._leader(name)) is not None}
+        found = Counter(
+            each for name in self._moves if name in assignments for each in assignments[name].adding
+        )
+        self.allow(max(found.values(), default=0), None)
 
     def allow(self, moves_in: int | None, moves_out: int | None) -> None:
         """Raise the limits, because the run was asked to. What began under higher limits may end."""
