@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from restow.wire.records import Record, build
 from tests.unit.broker.conversations import Client, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ALTER, DESCRIBE = 34, 35
 PARTITION = TopicPartition("t", 0)
@@ -124,7 +122,7 @@ def test_describe_log_dirs_shows_ongoing_move(tmp_path: Path, version: int) -> N
     run(scenario())
 
 
-def test_log_dir_of_an_embedded_cluster_is_as_large_as_what_was_free(
+def test_log_dir_of_an_embedded_cluster_is_as_large_as_what_it_held_and_what_was_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -132,11 +130,13 @@ def test_log_dir_of_an_embedded_cluster_is_as_large_as_what_was_free(
         async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:
             await create(cluster, 0)
             client = await connect(cluster)
+            (log_dir,) = cluster.brokers[0].options.log_dirs
+            held = sum(each.stat().st_size for each in Path(log_dir).rglob("*") if each.is_file())
             (found,) = (await describe(client, 4, "t")).values()
-            assert (found.total_bytes, found.usable_bytes) == (20, 20)
+            assert (found.total_bytes, found.usable_bytes) == (20 + held, 20)
             monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=1000, used=995, free=5))
             (found,) = (await describe(client, 4, "t")).values()
-            assert (found.total_bytes, found.usable_bytes) == (20, 5)
+            assert (found.total_bytes, found.usable_bytes) == (20 + held, 5)
 
     run(scenario())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.runtime.disk import SystemDisk, SystemFile
@@ -40,7 +41,7 @@ class FaultDisk(SystemDisk):
         super().__init__()
         self._troubles: list[LogDirTrouble] = []
         self._sizes: dict[str, int] = {}
-        """The size of each log dir: what was free at the first look."""
+        """The size of each log dir: what it held, and what was free, at the first look."""
 
     def begin(self, trouble: LogDirTrouble) -> None:
         """Let calls on the log dir fail from now on."""
@@ -119,7 +120,10 @@ class FaultDisk(SystemDisk):
         """
         self.check(path, writes=False)
         _, free = super().space(path)
-        size = self._sizes.setdefault(path, free)
+        if path not in self._sizes:
+            files = (each for each in Path(path).rglob("*") if each.is_file())
+            self._sizes[path] = free + sum(each.stat().st_size for each in files)
+        size = self._sizes[path]
         is_full = any(trouble.is_full and trouble.path == path for trouble in self._troubles)
         return size, 0 if is_full else min(free, size)
 
