@@ -21,7 +21,7 @@ demo: $(SETUP) ## show what Restow does
 	@$(PY) scripts/demo.py
 
 # A file of tests stays in one process. Most of them wait for others more than they compute.
-PYTEST := $(PY) -m pytest -n $(or $(TESTERS),2) --dist loadfile --durations 10
+PYTEST := $(PY) -m pytest -n $(or $(TESTERS),2) --dist loadfile --no-loadscope-reorder --durations 10
 
 test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
 	@$(PYTEST) -m "not full" tests/tidy tests/unit tests/sim tests/conformance

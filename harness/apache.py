@@ -117,7 +117,7 @@ def apache_kafka(
     version: str = KAFKA_VERSION,
     settings: Mapping[str, str] | None = None,
     heap: str = "512m",
-    options: Sequence[str] = (*SMALL, "-XX:TieredStopAtLevel=1"),
+    options: Sequence[str] = SMALL,
     zookeeper: str | None = None,
     listeners: Mapping[str, str] | None = None,
     log_dirs: int = 1,

@@ -66,7 +66,7 @@ class Tools:
     def command(self, name: str, *arguments: str) -> list[str]:
         """Return the command for that script's tool. The jars are fetched if missing."""
         main = _MAIN_CLASSES[name] if self.major >= 4 else _BEFORE_4.get(name, _MAIN_CLASSES[name])
-        options: Sequence[str] = ("-XX:TieredStopAtLevel=1", *SMALL, f"-Xmx{_HEAP}", *logging_options("OFF"))
+        options: Sequence[str] = (*SMALL, f"-Xmx{_HEAP}", *logging_options("OFF"))
         return [java(), *options, "-cp", f"{kafka_jars(self.version)}/*", main, *arguments]
 
     def run(self, name: str, *arguments: str, given: str = "") -> str:

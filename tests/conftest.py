@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -15,14 +16,27 @@ from harness.java import Missing
 from harness.jvm import kafka_jvm
 from harness.oracle import Oracle
 from harness.spark import spark_session
+from tests.often import IS_FULL
 from tests.seeds import AGAIN, SEED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from py4j.java_gateway import JavaGateway
     from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+
+# For a few rows, compiling a query and planning it anew between its stages take longer than the work.
+# `make test-full` runs Spark as users do.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+# Long files first, so that no process waits for another at the end.
+ORDER = ("spark", "faults", "apache", "clients", "sim", "conformance", "unit", "oracle", "tidy")
 
 # A busy machine must not fail an example for slowness.
 hypothesis.settings.register_profile(
@@ -61,6 +75,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", f"ignore:{function} is deprecated:DeprecationWarning")
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests by folder."""
+    items.sort(key=lambda item: ORDER.index(item.path.relative_to(HERE).parts[0]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Keep a file of tests in one process, and all files that use Spark in one, with one session."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneSession(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "spark" if "spark" in file else file
+
+    return OneSession(config, log) if config.option.dist == "loadfile" else None
 
 
 @contextmanager
@@ -111,7 +143,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with ExitStack() as stack:
         with needs_kafka():
             session = stack.enter_context(spark_session(tmp_path_factory.mktemp("spark")))
-        for name, value in SETTINGS.items():
+        for name, value in (SETTINGS if IS_FULL else SETTINGS | INTERPRETED).items():
             session.conf.set(name, value)
         register(session)
         yield session

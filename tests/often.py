@@ -10,6 +10,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+IS_FULL = "RESTOW_CASES" in os.environ
+"""Whether this is `make test-full`, which sets it."""
+
 
 def often(values: Iterable[Any], *kept: Any) -> list[Any]:
     """Return the values of a parameter, with those that are not kept marked `full`."""
@@ -23,7 +26,7 @@ def often(values: Iterable[Any], *kept: Any) -> list[Any]:
 
 def of_many(cases: int, *, often: int) -> int:
     """Return how many random cases to run: a few where one is slow, all of them in `make test-full`."""
-    return cases if "RESTOW_CASES" in os.environ else often
+    return cases if IS_FULL else often
 
 
 def _several(value: Any) -> tuple[Any, ...]:

@@ -8,16 +8,18 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from harness.process import free_ports
+from restow.cli import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 RESTOW = [sys.executable, "-m", "restow"]
@@ -37,8 +39,16 @@ def restow(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def told(*arguments: str) -> Any:
-    done = restow(*arguments, "--json")
+def called(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, where a process of its own would show nothing more."""
+    out, complaints = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(complaints):
+        code = run(arguments)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), complaints.getvalue())
+
+
+def told(*arguments: str, by: Callable[..., subprocess.CompletedProcess[str]] = called) -> Any:
+    done = by(*arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -85,8 +95,9 @@ def test_up_prints_what_it_started(cluster: Any) -> None:
 
 
 def test_topic_is_created_described_and_deleted(bootstrap: str) -> None:
-    assert told("topics", "create", "life", "--partitions", "3", "--replication-factor", "2", "-b", bootstrap)
-    found = told("topics", "describe", "life", "-b", bootstrap)
+    new = ("topics", "create", "life", "--partitions", "3", "--replication-factor", "2")
+    assert told(*new, "-b", bootstrap, by=restow)
+    found = told("topics", "describe", "life", "-b", bootstrap, by=restow)
     assert [len(each["isr"]) for each in found["partitions"]] == [2, 2, 2]
     assert (
         told("topics", "create-partitions", "life", "--partitions", "5", "-b", bootstrap)["partitions"] == 5
@@ -110,7 +121,7 @@ def test_topic_is_created_with_replicas_by_hand_and_configs(bootstrap: str) -> N
     assert found["configs"] == {"retention.ms": "1000"}
     again = told("topics", "create", "hand", "--if-not-exists", "-b", bootstrap)
     assert again == {"topic": "hand", "created": False}
-    drawn = restow("topics", "describe", "hand", "-b", bootstrap)
+    drawn = called("topics", "describe", "hand", "-b", bootstrap)
     assert drawn.returncode == 0
     assert "hand: 2 partitions × 2 replicas on 3 brokers in 2 racks" in drawn.stdout
     assert "retention.ms=1000" in drawn.stdout
@@ -123,7 +134,7 @@ def test_status_counts_brokers_and_partitions(bootstrap: str) -> None:
     assert sum(broker["controller"] for broker in status["brokers"]) == 1
     assert status["offline"] == status["under_replicated"] == 0
     assert sum(broker["leaders"] for broker in status["brokers"]) == status["partitions"]
-    assert "all in sync" in restow("cluster", "status", "-b", bootstrap).stdout
+    assert "all in sync" in called("cluster", "status", "-b", bootstrap).stdout
 
 
 @pytest.mark.parametrize(
@@ -143,7 +154,7 @@ def test_status_counts_brokers_and_partitions(bootstrap: str) -> None:
 def test_invalid_request_is_refused_in_one_line(
     bootstrap: str, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    done = restow(*arguments, "-b", bootstrap)
+    done = called(*arguments, "-b", bootstrap)
     assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr

@@ -29,6 +29,7 @@ from tests.clients.consumers import LONG_POLL_MS
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
 from tests.clients.test_embedded_basics import read_with_kafka_python
 from tests.conftest import needs_kafka
+from tests.often import often
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -322,7 +323,7 @@ def test_request_written_into_the_store_is_carried_out(cluster: Running, admin: 
 # Kafka's own tool
 
 
-@pytest.fixture(scope="module", params=[KAFKA_VERSION, KAFKA_4])
+@pytest.fixture(scope="module", params=often([KAFKA_VERSION, KAFKA_4], KAFKA_4))
 def tools(request: pytest.FixtureRequest) -> Tools:
     tools = Tools(request.param)
     with needs_kafka():
