@@ -20,15 +20,15 @@ $(SETUP): scripts/setup pyproject.toml $(wildcard requirements/*.txt)
 demo: $(SETUP) ## show what Restow does
 	@$(PY) scripts/demo.py
 
-# A file of tests stays in one process. Most of them wait for others more than they compute.
-PYTEST := $(PY) -m pytest -n $(or $(TESTERS),2) --dist loadfile --no-loadscope-reorder --durations 10
+# A file of tests stays in one process. Those with brokers wait for them more than they compute.
+PYTEST := $(PY) -m pytest --dist loadfile --no-loadscope-reorder --durations 10 -n
 
 test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
-	@$(PYTEST) -m "not full" tests/tidy tests/unit tests/sim tests/conformance
-	@$(PYTEST) -m "not full" tests/oracle tests/clients tests/apache tests/spark tests/faults
+	@$(PYTEST) $(or $(TESTERS),2) -m "not full" tests/tidy tests/unit tests/sim tests/conformance
+	@$(PYTEST) $(or $(TESTERS),3) -m "not full" tests/oracle tests/clients tests/apache tests/spark tests/faults
 
 test-full: $(SETUP) ## every case of the long matrices too, random ones from a new seed (RESTOW_SEED=…)
-	@RESTOW_CASES=2000 RESTOW_SEED=$${RESTOW_SEED:-$$($(PY) -c 'import secrets; print(secrets.randbelow(10**9) + 1)')} $(PYTEST) tests
+	@RESTOW_CASES=2000 RESTOW_SEED=$${RESTOW_SEED:-$$($(PY) -c 'import secrets; print(secrets.randbelow(10**9) + 1)')} $(PYTEST) $(or $(TESTERS),2) tests
 
 bench: $(SETUP) ## ours, the peer's and the ratio, from one run
 	@$(PY) -m benchmarks.placement $(BENCH)

@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 
-# For a few rows, compiling a query and planning it anew between its stages take longer than the work.
+# For a few rows, compiling a query takes longer than running it.
 # `make test-full` runs Spark as users do.
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
 }
 
 # Long files first, so that no process waits for another at the end.

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -87,18 +88,28 @@ def test_broker_refuses_invalid_options(start_brokers: Start, tmp_path: Path) ->
     taken = brokers[1].address.rpartition(":")[2]
     store = f"zookeeper://{brokers.zookeeper.address}/restow"
     new = tmp_path / "new"
-    said = attempt(id=2, store=store, data=new, port=taken)
+    with ThreadPoolExecutor() as at_once, free_ports(1) as (nobody,):
+        port_taken = at_once.submit(attempt, id=2, store=store, data=new, port=taken)
+        in_use = at_once.submit(attempt, id=1, store=store, data=brokers[1].data, port=0)
+        silent = at_once.submit(
+            attempt, 1000, id=2, store=f"zookeeper://127.0.0.1:{nobody}", data=tmp_path / "y", port=0
+        )
+    said = port_taken.result()
     assert said == f"Error: port {taken} of 127.0.0.1 is taken: give another --port, or 0 for a free one"
-    assert "a broker of id 1 is registered already" in attempt(id=1, store=store, data=tmp_path / "x", port=0)
-    assert "log-0 is in use by another broker" in attempt(id=1, store=store, data=brokers[1].data, port=0)
+    assert "log-0 is in use by another broker" in in_use.result()
+    assert silent.result().startswith(f"Error: no ZooKeeper answered at 127.0.0.1:{nobody} within 1 s")
     assert brokers[1].stop() == 0
     assert "says the log dir belongs to broker 1" in attempt(id=7, store=store, data=brokers[1].data, port=0)
     elsewhere = f"zookeeper://{brokers.zookeeper.address}/other"
     assert "of cluster" in attempt(id=1, store=elsewhere, data=brokers[1].data, port=0)
-    with free_ports(1) as (nobody,):
-        said = attempt(1000, id=2, store=f"zookeeper://127.0.0.1:{nobody}", data=new, port=0)
-    assert said.startswith(f"Error: no ZooKeeper answered at 127.0.0.1:{nobody} within 1 s")
     brokers[1].start()
+
+
+@pytest.mark.full
+def test_broker_refuses_a_registered_id_after_two_sessions(start_brokers: Start, tmp_path: Path) -> None:
+    brokers = start_brokers(harms=False, count=1, configs=STEADY)
+    store = f"zookeeper://{brokers.zookeeper.address}/restow"
+    assert "a broker of id 1 is registered already" in attempt(id=1, store=store, data=tmp_path / "x", port=0)
 
 
 def test_stopped_broker_hands_over_its_leaders(start_brokers: Start) -> None:

@@ -29,6 +29,7 @@ from tests.faults.recording import (
     quiet,
     read_along,
 )
+from tests.often import often
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
     from tests.faults.history import FinalLog
 
 FAULTS_S = 25.0
-FEW = range(1, 3)
-"""The second seed writes with two kinds of clients, the first with one."""
-MANY = range(3, 51)
+SEEDS = range(1, 51)
+OFTEN = 2
+"""This seed writes with two kinds of clients, the first with one."""
 CONFIGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
 
 
@@ -48,7 +49,7 @@ CONFIGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "seed",
-    [*FEW, *(pytest.param(seed, marks=pytest.mark.full) for seed in MANY)],
+    often(SEEDS, OFTEN),
     ids=lambda it: f"seed-{it}",
 )
 def test_no_acknowledged_record_is_lost(

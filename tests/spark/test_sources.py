@@ -83,7 +83,7 @@ def test_sample_has_replicas_and_disks(sample: dict[str, list[Row]]) -> None:
     assert sorted((row.broker, row.rack) for row in disks) == [
         (broker, rack) for broker, rack in enumerate("abc") for _ in range(2)
     ]
-    assert all(row.total > row.usable > 0 and row.error is None for row in disks)
+    assert all(row.total >= row.usable > 0 and row.error is None for row in disks)
     assert {(row.broker, row.log_dir) for row in replicas} <= {(row.broker, row.log_dir) for row in disks}
 
 

@@ -21,8 +21,11 @@ pytestmark = pytest.mark.spark
 
 PATIENCE_S = 300
 MARK = "RESTOW_TEST_MARK"
+QUICK = """
+QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""
 AGAIN = """
-with session("test", master="local[1]") as spark:
+with session("test", master="local[1]", conf=QUICK) as spark:
     print(spark.range(3).count(), flush=True)
 """
 AT_WORK = """
@@ -31,7 +34,7 @@ from restow.pipeline.session import session
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
-    with session("test", master="local[1]") as spark:
+    with session("test", master="local[1]", conf=QUICK) as spark:
         print("begun", flush=True)
         while True:
             spark.range(3).isEmpty()
@@ -54,7 +57,7 @@ def interrupted(*words, **options):
 java_gateway.Popen = interrupted
 signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
-    with session("test", master="local[1]"):
+    with session("test", master="local[1]", conf=QUICK):
         print("begun", flush=True)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -74,7 +77,7 @@ def interrupted(*words, **options):
 SparkContext._do_init = interrupted
 signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
-    with session("test", master="local[1]"):
+    with session("test", master="local[1]", conf=QUICK):
         print("begun", flush=True)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -102,7 +105,7 @@ def test_ctrl_c_ends_the_session_and_leaves_no_process(work: str) -> None:
         java()
     mark = str(uuid4())
     with subprocess.Popen(
-        [sys.executable, "-c", work + AGAIN],
+        [sys.executable, "-c", QUICK + work + AGAIN],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
