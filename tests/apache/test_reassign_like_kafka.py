@@ -31,7 +31,7 @@ ALTER, LIST = 45, 46
 DEAD = 2
 PARTITIONS = 3
 INVALID = ((), (1, 1), (-1,), (0, 9))
-IN_CI, IN_FULL = 15, 100
+IN_CI, IN_FULL = 8, 100
 
 
 class Ask(NamedTuple):

@@ -21,7 +21,7 @@ from tests.seeds import SEED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-CASES = int(os.environ.get("RESTOW_CASES", "300"))
+CASES = int(os.environ.get("RESTOW_CASES", "150"))
 
 # Without a seed the cases are the same every time, so that a failure can be reproduced.
 same_cases = settings(
