@@ -77,8 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests by folder."""
-    items.sort(key=lambda item: ORDER.index(item.path.relative_to(HERE).parts[0]))
+    """Sort the tests by folder; tests elsewhere come first."""
+    place = {HERE / folder: number for number, folder in enumerate(ORDER)}
+    items.sort(key=lambda item: max(place.get(folder, -1) for folder in item.path.parents))
 
 
 @pytest.hookimpl(optionalhook=True)

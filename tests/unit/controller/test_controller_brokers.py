@@ -38,7 +38,7 @@ def test_controller_elects_in_sync_replica_when_the_leader_dies() -> None:
             assert await leader_and_isr(cluster, 1) == (0, (0,))
             assert cluster.brokers[2].metadata[T0].offline_replicas == [1]
             await cluster.start_broker(1)
-            await cluster.settled()
+            await cluster.until(lambda: T0 in cluster.brokers[1].hosted)
             assert cluster.brokers[1].hosted[T0].leader == 0
             await cluster.until(lambda: cluster.brokers[2].metadata[T0].offline_replicas == [])
 
