@@ -38,6 +38,9 @@ _RATES = {LEADER_RATE: Way.SENT, FOLLOWER_RATE: Way.RECEIVED, DIR_RATE: Way.WITH
 _MIN_INSYNC = "min.insync.replicas"
 
 
+_NO_TOPICS = "a rehearsal neither makes nor changes topics"
+
+
 class RehearsedAdmin:
     """`restow.client.Admin` on a rehearsed cluster."""
 
@@ -259,15 +262,15 @@ class RehearsedAdmin:
         return min(self._cluster.alive, default=None)
 
     async def create_topics(self, topics: Iterable[NewTopic]) -> NoReturn:
-        raise NotImplementedError
+        raise NotImplementedError(_NO_TOPICS)
 
     async def create_partitions(
         self, topic: str, partitions: int, by_hand: Sequence[Sequence[BrokerId]] | None = None
     ) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(_NO_TOPICS)
 
     async def delete_topics(self, topics: Iterable[str]) -> NoReturn:
-        raise NotImplementedError
+        raise NotImplementedError(_NO_TOPICS)
 
     async def close(self) -> None:
         return

@@ -72,10 +72,10 @@ class _ModelClock:
         return min((each - at) % DAY or DAY for each in minutes) * 60
 
     async def sleep(self, seconds: float) -> NoReturn:
-        raise NotImplementedError
+        raise NotImplementedError("here time passes from event to event: nothing sleeps")
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> NoReturn:
-        raise NotImplementedError
+        raise NotImplementedError("here time passes from event to event: nothing is called later")
 
 
 def run_events(
@@ -117,7 +117,7 @@ def run_events(
 
 
 class _Leaders:
-    """Who leads each partition once it has arrived."""
+    """The leader of each partition after its move."""
 
     def __init__(self, snapshot: Snapshot, *, elect: bool) -> None:
         self._snapshot, self._elect = snapshot, elect

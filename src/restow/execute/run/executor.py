@@ -346,8 +346,7 @@ class Executor:
 
     async def _cancel(self) -> RunOutcome:
         self._observation = await look(self._admin, self._clock)
-        steps = self._in_progress.steps
-        book = self._run_journal
+        steps, book = self._in_progress.steps, self._run_journal
         again = cancelled_before(book.ledger, self._schedule.rest_of, self._observation.partitions)
         taken = await cancel_moves(
             self._admin, self._clock, book, [*steps, *again], self._alive, self._observation.copies
