@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from restow.execute.predict.by_events import LeaderChange
     from restow.model import BrokerId
     from restow.plan.flow.forecast import StepTimes
-    from restow.rehearse.cluster import LeaderChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

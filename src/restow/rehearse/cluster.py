@@ -8,8 +8,9 @@ new replicas.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from restow.execute.predict.by_events import LeaderChange
 from restow.model import ReplicaAssignment, Step, TopicPartition
 from restow.plan.flow.movement import CopyKey, Start
 from restow.plan.schedule.log_dirs import LogDirSpace
@@ -29,15 +30,6 @@ class _State:
     leader: BrokerId | None
     in_sync: set[BrokerId]
     lies: dict[BrokerId, str]
-
-
-class LeaderChange(NamedTuple):
-    """A partition whose leader has changed: its clients connect to another broker."""
-
-    at_s: float
-    partition: TopicPartition
-    before: BrokerId | None
-    after: BrokerId | None
 
 
 class RehearsedCluster:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput, RestowError
 from restow.execute.journal.runs import state_folder
+from restow.execute.predict.by_events import run_events
+from restow.execute.predict.learn import calibrate
+from restow.execute.predict.moments import moment_ms
 from restow.execute.run.options import run_options
 from restow.plan.drift import REBASE, check_same_cluster, differences
 from restow.plan.explain.view import traffic_of
@@ -18,11 +21,8 @@ from restow.plan.flow.loads import client_loads
 from restow.plan.judge.waves import check_sound
 from restow.plan.schedule.traffic import Way
 from restow.rehearse.answer import FaultRehearsal, Rehearsal, TimeRange
-from restow.rehearse.by_events import run_events
 from restow.rehearse.by_executor import run_executor
 from restow.rehearse.faults import parse_faults
-from restow.rehearse.learn import calibrate
-from restow.rehearse.moments import moment_ms
 from restow.rehearse.telling import (
     RehearsedRun,
     brokers_told,
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
+    from restow.execute.predict.by_events import EventRun
     from restow.execute.run.options import RunFlags, RunOptions
     from restow.model import Plan, Snapshot
     from restow.model.load import LoadModel
     from restow.plan.flow.loads import ClientLoads
-    from restow.rehearse.by_events import EventRun
     from restow.rehearse.by_executor import ExecutedRun
     from restow.rehearse.faults import BrokerFault
 

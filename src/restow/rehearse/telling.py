@@ -14,14 +14,13 @@ from restow.verify.evidence import some
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from restow.execute.predict.by_events import EventRun, LeaderChange
     from restow.model import Plan, Snapshot, TopicPartition
     from restow.plan.flow.constants import Calibration, Constants
     from restow.plan.flow.forecast import StepTimes
     from restow.plan.flow.movement import Movement
     from restow.rehearse.answer import TimeRange
-    from restow.rehearse.by_events import EventRun
     from restow.rehearse.by_executor import ExecutedRun
-    from restow.rehearse.cluster import LeaderChange
 
 _LIMITS = 5
 _LEAST_SHARE = 0.02

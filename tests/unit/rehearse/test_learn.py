@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from restow.execute.journal.journal import JournalEntry
+from restow.execute.predict.learn import learned, lesson_of
 from restow.execute.throttle.throttles import FOLLOWER_RATE
 from restow.model import Step, TopicPartition
 from restow.plan.files.text import step_document
 from restow.plan.flow.constants import SLOW, USUAL
-from restow.rehearse.learn import learned, lesson_of
 
 MB = 10**6
 

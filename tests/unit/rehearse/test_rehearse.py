@@ -14,6 +14,7 @@ import pytest
 import restow
 from restow.cli import run
 from restow.errors import InvalidInput, RestowError
+from restow.execute.predict.by_events import run_events
 from restow.execute.run.options import run_options
 from restow.model import Limits, Plan, Snapshot, TopicPartition
 from restow.model.load import BYTES_IN, LoadModel, Resource
@@ -22,7 +23,6 @@ from restow.plan.flow.loads import ClientLoads
 from restow.plan.pin import Target, plan_from_targets
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import Schedule
-from restow.rehearse.by_events import run_events
 from restow.rehearse.by_executor import run_executor
 from restow.rehearse.rehearsing import CannotRehearse, rehearse
 from restow.snapshot import write_snapshot

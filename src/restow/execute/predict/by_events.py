@@ -19,14 +19,13 @@ from restow.plan.flow.movement import Movement
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
 from restow.plan.schedule.traffic import Way
-from restow.rehearse.cluster import LeaderChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from restow.execute.run.options import RunOptions
     from restow.execute.throttle.hours import Rate
-    from restow.model import Plan, Snapshot, Step
+    from restow.model import BrokerId, Plan, Snapshot, Step, TopicPartition
     from restow.plan.flow.constants import Constants
     from restow.plan.flow.forecast import ForecastRun
     from restow.plan.flow.loads import ClientLoads
@@ -38,6 +37,15 @@ _SLOWEST_S = 0.005
 _LONGEST_S = 366 * 24 * 3600.0
 _DECISIONS = 2000
 """An automatic throttle has found its rate after so many decisions."""
+
+
+class LeaderChange(NamedTuple):
+    """A partition whose leader has changed: its clients connect to another broker."""
+
+    at_s: float
+    partition: TopicPartition
+    before: BrokerId | None
+    after: BrokerId | None
 
 
 class EventRun(NamedTuple):
