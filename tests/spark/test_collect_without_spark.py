@@ -121,7 +121,7 @@ def test_rows_and_schemas_equal_those_of_spark(spark: SparkSession, cluster: Run
 def test_lake_keeps_clusters_with_hostile_ids_apart(spark: SparkSession, tmp_path: Path) -> None:
     """Lakes are written both ways, described, compacted and turned into loads."""
     from restow.pipeline.jobs.model import TABLE as MODEL
-    from restow.pipeline.load_files import write_load
+    from restow.pipeline.load_files import Loads, write_load
 
     folder = tmp_path / "lake"
     told = [each for name in HOSTILE for each in answers(NOON_MS, name)]
@@ -140,7 +140,9 @@ def test_lake_keeps_clusters_with_hostile_ids_apart(spark: SparkSession, tmp_pat
     shutil.rmtree(tmp_path / "refused")
     given = {"topic": "t", "partition": 0, "samples": 1, "hours": 1, "confidence": 0.5}
     rows = [tuple((given | {"cluster": name}).get(column) for column in MODEL.names) for name in HOSTILE]
-    written = write_load(spark.createDataFrame(rows, MODEL.schema), str(tmp_path / "loads"), made_ms=1)
+    written = write_load(
+        Loads(model=spark.createDataFrame(rows, MODEL.schema)), str(tmp_path / "loads"), made_ms=1
+    )
     assert len(written) == len(HOSTILE)
     visible = [path.name for path in (tmp_path / "loads").iterdir() if not path.name.startswith(".")]
     assert len(visible) == len(HOSTILE)

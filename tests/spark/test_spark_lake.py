@@ -164,7 +164,7 @@ def test_planner_reads_the_load_model_files(spark: SparkSession, tmp_path: Path)
     from restow.model.ids import TopicPartition
     from restow.model.load_parquet import read
     from restow.pipeline.jobs.model import TABLE
-    from restow.pipeline.load_files import write_load
+    from restow.pipeline.load_files import Loads, write_load
 
     names = TABLE.schema.fieldNames()
     known = {"bytes_in_mean": 10.0, "bytes_out_mean": 30.0, "bytes_in_p95": 20.0, "bytes_out_p95": 60.0}
@@ -175,8 +175,8 @@ def test_planner_reads_the_load_model_files(spark: SparkSession, tmp_path: Path)
     ]
     model = spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], TABLE.schema)
     folder = tmp_path / "loads"
-    write_load(model, str(folder), made_ms=5)
-    written = write_load(model, str(folder), made_ms=7)
+    write_load(Loads(model=model), str(folder), made_ms=5)
+    written = write_load(Loads(model=model), str(folder), made_ms=7)
     assert written == [str(folder / "a.parquet"), str(folder / "b.parquet")]
     assert sorted(path.name for path in folder.glob("[!.]*")) == ["a.parquet", "b.parquet"]
     load = read(folder / "a.parquet")
@@ -189,4 +189,4 @@ def test_planner_reads_the_load_model_files(spark: SparkSession, tmp_path: Path)
     with pytest.raises(InvalidDocument, match="models of a, b: give the file of one"):
         read(folder)
     with pytest.raises(InvalidInput, match="mean, p95, peak"):
-        write_load(model, str(folder), made_ms=7, statistic="median")
+        write_load(Loads(model=model), str(folder), made_ms=7, statistic="median")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BYTES_IN = "bytes_in"
 BYTES_OUT = "bytes_out"
+WEEK_HOURS = 168
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,13 @@ class Resource:
     leading: NDArray[np.float64]
     following: NDArray[np.float64]
     capacity: Mapping[BrokerId, float] = field(default_factory=dict)
+    hours: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """By topic: multiples of the load in the 168 hours of the week, from Monday midnight UTC on.
+
+    An hour that was never sampled is NaN. A topic without an entry has the same load at all hours.
+    """
+    reached: float | None = None
+    """The most that one broker was seen to carry; it can do at least that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

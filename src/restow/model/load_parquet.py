@@ -1,7 +1,10 @@
 """Load models as Parquet, written by the pipeline: one row per partition, for clusters of any size.
 
     topic, partition, cluster_id, made_ms, <resource>.leading, <resource>.following …
+    <resource>.hours      in one row of each topic: 168 multiples of the load, null where never sampled
+    <resource>.reached    the most that one broker was seen to carry, the same in all rows
 
+The last two may be missing.
 A folder of such files is one model, too. It has no capacities: brokers count as equal.
 """
 
@@ -13,13 +16,13 @@ import numpy as np
 
 from restow.errors import InvalidDocument
 from restow.model.ids import TopicPartition
-from restow.model.load import LoadModel, Resource
+from restow.model.load import WEEK_HOURS, LoadModel, Resource
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NAMES = ("topic", "partition", "cluster_id", "made_ms")
-LEADING, FOLLOWING = ".leading", ".following"
+LEADING, FOLLOWING, HOURS, REACHED = ".leading", ".following", ".hours", ".reached"
 
 
 def is_parquet(path: Path) -> bool:
@@ -85,7 +88,10 @@ def _model(table: Any, path: Path) -> LoadModel:
         if leading.endswith(LEADING):
             name = leading.removesuffix(LEADING)
             resources[name] = Resource(
-                leading=_floats(table, leading, path), following=_floats(table, name + FOLLOWING, path)
+                leading=_floats(table, leading, path),
+                following=_floats(table, name + FOLLOWING, path),
+                hours=_hours(table, name + HOURS, path),
+                reached=_reached(table, name + REACHED, path),
             )
     return LoadModel(
         cluster_id=str(clusters[0]),
@@ -102,3 +108,28 @@ def _floats(table: Any, name: str, path: Path) -> np.ndarray[Any, np.dtype[np.fl
         return np.asarray(table[name].to_numpy(), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidDocument(f"{path} has no numbers in {name}: {error}") from None
+
+
+def _hours(table: Any, name: str, path: Path) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
+    """Return the loads by hour of the topics that have any."""
+    if name not in table.column_names:
+        return {}
+    rows = table.select(["topic", name]).filter(table[name].is_valid())
+    found = {}
+    for topic, hours in zip(rows["topic"].to_pylist(), rows[name].to_pylist(), strict=True):
+        try:
+            found[topic] = np.array(hours, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidDocument(f"{path} has no numbers in {name} of {topic}") from None
+        odd = (found[topic] < 0) | np.isinf(found[topic])
+        if found[topic].shape != (WEEK_HOURS,) or odd.any():
+            raise InvalidDocument(
+                f"{path} is damaged: {name} of {topic} must be {WEEK_HOURS} numbers from 0 on. Make it again"
+            )
+    return found
+
+
+def _reached(table: Any, name: str, path: Path) -> float | None:
+    if name not in table.column_names or table[name].null_count == len(table):
+        return None
+    return float(np.nanmax(_floats(table, name, path)))

@@ -6,7 +6,9 @@
     {"topic": "orders", "partition": 0, "bytes_in": [1500.0, 1500.0], "cpu": [0.2, 0.1]},
     …]}
 
-The first number of each pair is the leader's load, the second that of each follower.
+The first number of each pair is the leader's load, the second that of each follower. A resource may also have
+`"hours": {"orders": [1.0, null, …]}`, 168 multiples of a topic's load, null where it was never sampled, and
+`"reached"`, the most that one broker was seen to carry.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 from restow.errors import InvalidDocument
 from restow.model import fields
 from restow.model.ids import TopicPartition
-from restow.model.load import LoadModel, Resource
+from restow.model.load import WEEK_HOURS, LoadModel, Resource
 from restow.model.long_json import read
 
 if TYPE_CHECKING:
@@ -39,10 +41,7 @@ def dumps(load: LoadModel) -> str:
         "restow_load": VERSION,
         "cluster_id": load.cluster_id,
         "made_ms": load.made_ms,
-        "resources": {
-            name: {"capacity": {str(broker): value for broker, value in resource.capacity.items()}}
-            for name, resource in load.resources.items()
-        },
+        "resources": {name: _about(resource) for name, resource in load.resources.items()},
     }
     columns = {
         name: list(zip(resource.leading.tolist(), resource.following.tolist(), strict=True))
@@ -60,6 +59,19 @@ def dumps(load: LoadModel) -> str:
     )
     head_text = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     return f'{{{head_text},\n"partitions": [\n{lines}]}}\n'
+
+
+def _about(resource: Resource) -> dict[str, Any]:
+    """Return what a file says of a resource before it lists partitions."""
+    about: dict[str, Any] = {"capacity": {str(broker): each for broker, each in resource.capacity.items()}}
+    if resource.hours:
+        about["hours"] = {
+            topic: [None if np.isnan(each) else each for each in hours.tolist()]
+            for topic, hours in resource.hours.items()
+        }
+    if resource.reached is not None:
+        about["reached"] = resource.reached
+    return about
 
 
 def loads(text: str, source: str = "the load model") -> LoadModel:
@@ -94,6 +106,11 @@ def _model(document: Any, pieces: Pieces, source: str) -> LoadModel:
             leading=pairs[:, 0].copy(),
             following=pairs[:, 1].copy(),
             capacity=fields.by_broker(about[name].get("capacity", {}), _capacity),
+            hours={
+                fields.text(topic): _hours(each)
+                for topic, each in fields.members(about[name].get("hours", {})).items()
+            },
+            reached=fields.optional(about[name].get("reached"), _capacity),
         )
     return LoadModel(
         cluster_id=fields.text(document["cluster_id"]),
@@ -109,6 +126,14 @@ def _capacity(value: object) -> float:
     if not 0 < found <= _MOST:
         raise ValueError(f"{found:g} is not a capacity: give a number above 0, up to {_MOST:g}")
     return found
+
+
+def _hours(value: object) -> NDArray[np.float64]:
+    """Return multiples of a load by hour of the week."""
+    found = [fields.optional(each, fields.real) for each in fields.items(value)]
+    if len(found) != WEEK_HOURS or any(each is not None and not 0 <= each <= _MOST for each in found):
+        raise ValueError(f"hours must be {WEEK_HOURS} numbers from 0 on, or null where nothing is known")
+    return np.array(found, dtype=np.float64)
 
 
 def _pairs(name: str, rows: list[dict[str, Any]], source: str) -> NDArray[np.float64]:

@@ -100,7 +100,7 @@ def make_tables(
     loads: list[str] = []
     if load is not None:
         made_ms = SystemClock().now_ms()
-        loads = write_load(work.made("model"), load, made_ms=made_ms, statistic=statistic)
+        loads = write_load(work.loads(windows), load, made_ms=made_ms, statistic=statistic)
     unknown = without_load(work.made("model"), statistic) if loads else 0
     if report is not None:
         _write_report(work, report)

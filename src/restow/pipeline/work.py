@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from restow.pipeline.jobs.forecast import ForecastLimits
     from restow.pipeline.jobs.rates import Windows
     from restow.pipeline.lake import Lake
+    from restow.pipeline.load_files import Loads
     from restow.pipeline.planning import FleetRequest
 
 
@@ -83,6 +84,18 @@ class Work:
         from restow.pipeline.jobs.model import model
 
         return model(self.made("rates"), self.samples("assignment", distinct=False))
+
+    def loads(self, windows: Windows) -> Loads:
+        """Return what load models are made of."""
+        from restow.pipeline.jobs.hours import hours, reached
+        from restow.pipeline.load_files import Loads
+
+        rates, assignment = self.made("rates"), self.samples("assignment", distinct=False)
+        return Loads(
+            model=self.made("model"),
+            hours=hours(rates),
+            reached=reached(rates, assignment, windows.seconds),
+        )
 
     def skew(self) -> DataFrame:
         from restow.pipeline.jobs.skew import skew

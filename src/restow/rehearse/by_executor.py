@@ -102,7 +102,7 @@ def run_executor(
     options = replace(options, survey_every_s=every_s)
 
     async def main() -> ExecutedRun:
-        movement = Movement(snapshot, constants, loads)
+        movement = Movement(snapshot, constants, loads.starting(start_ms))
         cluster = RehearsedCluster(snapshot, movement, plan.limits.fill)
         patience_s = _A_DAY_S if options.hours else 2 * options.give_up_s
         clock = RehearsalClock(cluster, start_ms, every_s, patience_s)

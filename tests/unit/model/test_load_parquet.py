@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ from restow.cli.app import run
 from restow.errors import InvalidDocument
 from restow.model import Copy, LiveBroker, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load_parquet import is_parquet, read
+from restow.model.load_text import dumps as load_text
+from restow.model.load_text import loads as load_from
 from restow.snapshot.text import dumps
 
 if TYPE_CHECKING:
@@ -42,6 +45,30 @@ def test_model_survives_its_parquet_file(tmp_path: Path) -> None:
     assert load.partitions == (TopicPartition("orders", 0), TopicPartition("orders", 1))
     assert load.resources["bytes_in"].leading.tolist() == [10.0, 10.0]
     assert load.resources["bytes_in"].following.tolist() == [5.0, 5.0]
+
+
+def test_loads_by_hour_and_what_a_broker_reached_are_read_where_a_file_has_them(tmp_path: Path) -> None:
+    hours = [2.0, None, *[1.0] * 166]
+    load = read(
+        written(tmp_path, columns(**{"bytes_in.hours": [hours, None], "bytes_in.reached": [30.0, 30.0]}))
+    )
+    found = load.resources["bytes_in"]
+    assert found.hours["orders"][[0, 2]].tolist() == [2.0, 1.0]
+    assert isnan(found.hours["orders"][1])
+    assert found.reached == 30.0
+    again = load_from(load_text(load)).resources["bytes_in"]
+    assert again.hours["orders"][2:].tolist() == [1.0] * 166
+    assert isnan(again.hours["orders"][1])
+    assert again.reached == 30.0
+    old = read(written(tmp_path, columns(), "old.parquet")).resources["bytes_in"]
+    assert (dict(old.hours), old.reached) == ({}, None)
+
+
+@pytest.mark.parametrize("hours", [[1.0], [-1.0] * 168, ["a"] * 168])
+def test_loads_by_hour_that_are_no_week_are_refused(tmp_path: Path, hours: list[Any]) -> None:
+    path = written(tmp_path, columns(**{"bytes_in.hours": [hours, None]}))
+    with pytest.raises(InvalidDocument, match=r"bytes_in\.hours of orders"):
+        read(path)
 
 
 def test_folder_of_files_is_one_model(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -230,6 +231,83 @@ def test_clients_leave_less_to_copies_of_an_unthrottled_broker() -> None:
     assert movement.links.capacity[movement.links.of(Way.RECEIVED, 1)] == pytest.approx(400 * MB)
     run = moved(snapshot, move_of(snapshot, 0, (1,), 100 * MB), movement=movement)
     assert run.seconds == pytest.approx(0.25)
+
+
+MONDAY_MS = 1_767_571_200_000
+"""Midnight on a Monday, UTC."""
+
+
+def by_hour(*first: float) -> np.ndarray:
+    """Return multiples of a load: these in the first hours of the week, and 1 in the others."""
+    return np.array([*first, *[1.0] * (168 - len(first))])
+
+
+def test_clients_leave_more_to_copies_when_their_quiet_hour_begins() -> None:
+    snapshot = snapshot_of({"t": [(0,)], "busy": [(1,)]}, size=5_000_000 * MB, total=10**15)
+    loads = ClientLoads(
+        by_partition={TopicPartition("busy", 0): PartitionLoad(leader_in=900.0 * MB)},
+        hours_in={"busy": by_hour(1.0, 0.0)},
+        known=True,
+        start_ms=MONDAY_MS + 1800_000,
+    )
+    movement = Movement(snapshot, replace(AT_ONCE, round_trip_s=1e-6), loads)
+    run = moved(snapshot, move_of(snapshot, 0, (1,), 5_000_000 * MB), movement=movement)
+    half_an_hour, hour = 1800 * 100, 3600 * 1000
+    left_s = (5_000_000 - half_an_hour - hour) / 100
+    assert run.seconds == pytest.approx(1800 + 3600 + left_s)
+    assert movement.links.client_rate(Way.RECEIVED, 1) == pytest.approx(900 * MB)
+
+
+def test_producers_add_to_a_copy_what_they_write_in_that_hour() -> None:
+    snapshot = snapshot_of({"t": [(0,)]}, size=7200 * MB)
+    loads = ClientLoads(
+        by_partition={TopicPartition("t", 0): PartitionLoad(leader_in=1.0 * MB)},
+        limits={TopicPartition("t", 0): inf},
+        hours_in={"t": by_hour(1.0, 0.0)},
+        known=True,
+        start_ms=MONDAY_MS,
+    )
+    run = moved(snapshot, move_of(snapshot, 0, (1,), 7200 * MB), movement=throttled(snapshot, 2 * MB, loads))
+    assert run.seconds == pytest.approx(3600 + 3600 * (7200 - 3600) / 7200)
+
+
+def test_copy_that_producers_outrun_by_day_ends_at_night() -> None:
+    snapshot = snapshot_of({"t": [(0,)]}, size=100 * MB)
+    name = TopicPartition("t", 0)
+    loads = ClientLoads(
+        by_partition={name: PartitionLoad(leader_in=3.0 * MB)},
+        limits={name: inf},
+        hours_in={"t": by_hour(*[1.0] * 23, 0.0)},
+        known=True,
+        start_ms=MONDAY_MS,
+    )
+    move = move_of(snapshot, 0, (1,), 100 * MB)
+    run = moved(snapshot, move, movement=throttled(snapshot, 2.9 * MB, loads))
+    at_night_s = 23 * 3600
+    assert run.seconds == pytest.approx(at_night_s + (100 + 0.1 * at_night_s) / 2.9)
+    always = replace(loads, hours_in={"t": by_hour(1.0)})
+    run = moved(snapshot, move, movement=throttled(snapshot, 2.9 * MB, always))
+    assert (run.seconds, run.endless) == (inf, (name,))
+
+
+def test_log_dir_holds_what_was_written_hour_by_hour() -> None:
+    snapshot = snapshot_of({"t": [(0,)]}, size=100 * MB)
+    name = TopicPartition("t", 0)
+    loads = ClientLoads(
+        by_partition={name: PartitionLoad(leader_in=1.0 * MB)},
+        limits={name: inf},
+        hours_in={"t": by_hour(2.0, 0.0, 5.0)},
+        known=True,
+        start_ms=MONDAY_MS + 1800_000,
+    )
+    movement = Movement(snapshot, AT_ONCE, loads)
+    movement.advance(1800 + 3600 + 600)
+    written = 1800 * 2 + 600 * 5
+    place = movement.links.dir_of(0, "/d")
+    assert movement.used[place] - movement.before[place] == pytest.approx(written * MB)
+    assert movement.size_of(name) == pytest.approx((100 + written) * MB)
+    movement.advance(7 * 24 * 3600)
+    assert movement.size_of(name) == pytest.approx((100 + 3600 * 172) * MB)
 
 
 def test_steps_begin_in_the_order_of_the_schedule_whatever_the_grain() -> None:

@@ -97,7 +97,7 @@ def run_events(
     grain_s: float = 0.0,
 ) -> EventRun:
     """Carry out a plan in the model."""
-    movement = Movement(snapshot, constants, loads, grain_s=grain_s)
+    movement = Movement(snapshot, constants, loads.starting(start_ms), grain_s=grain_s)
     clock = _ModelClock(movement, start_ms)
     chains = chains_of(plan, snapshot)
     holding = WaitReasons(clock, OtherTools({}), special_last=options.special_last)

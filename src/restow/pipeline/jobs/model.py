@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from restow.model.load import WEEK_HOURS
 from restow.pipeline.jobs.leadership import PARTITION, current
 from restow.pipeline.schemas import AT, CLUSTER, Table, columns
 
@@ -50,7 +51,6 @@ TABLE = Table(
 that counts: 1 after a week without gaps.
 """
 
-WEEK_HOURS = 168
 _MEANS, _PEAKS = ("messages_in", "bytes_in", "bytes_out"), ("bytes_in", "bytes_out")
 _DAY_S, _HOUR_S = 86_400, 3_600
 _ORIGIN_S = 1_767_225_600
@@ -61,14 +61,15 @@ _MONDAY_H = 72
 
 def model(rates: DataFrame, assignment: DataFrame) -> DataFrame:
     """Return one row per existing partition; without samples its values are null."""
-    by_hour = rates.groupBy(*PARTITION, _hour_of_week().alias("hour")).agg(*_of_an_hour())
+    by_hour = rates.groupBy(*PARTITION, hour_of_week().alias("hour")).agg(*_of_an_hour())
     known = by_hour.groupBy(*PARTITION).agg(*_of_a_week())
     there = current(assignment.select(*PARTITION, AT)).select(*PARTITION).distinct()
     complete = there.join(known, on=[*PARTITION], how="left")
     return complete.select(*(_column(name) for name in TABLE.names))
 
 
-def _hour_of_week() -> Column:
+def hour_of_week() -> Column:
+    """Return the hour of the week, counted from Monday midnight."""
     hours = f.floor(f.unix_seconds(AT) / _HOUR_S)
     return f.pmod(hours + _MONDAY_H, f.lit(WEEK_HOURS))
 
@@ -79,7 +80,7 @@ def _of_an_hour() -> list[Column]:
     size = f.col("size").cast("double")
     day = f.when(size.isNotNull(), days)
     return [
-        *(_mean(name).alias(f"{name}_mean") for name in _MEANS),
+        *(mean_rate(name).alias(f"{name}_mean") for name in _MEANS),
         *(f.max(name).alias(f"{name}_peak") for name in _PEAKS),
         f.sum("samples").alias("samples"),
         f.sum("seconds").alias("seconds"),
@@ -94,7 +95,7 @@ def _of_an_hour() -> list[Column]:
     ]
 
 
-def _mean(name: str) -> Column:
+def mean_rate(name: str) -> Column:
     """Return the mean, weighted by the time for which the rate is known."""
     known = f.sum(f.when(f.col(name).isNotNull(), f.col("seconds")))
     return f.when(known > 0, f.sum(f.col(name) * f.col("seconds")) / known)

@@ -99,6 +99,11 @@ class Flows(Generic[K]):
         """Share anew, because capacities have changed."""
         self._stale = True
 
+    def grow(self, grows: Callable[[K], float]) -> None:
+        """Set anew what producers add to each flow."""
+        self._share()
+        self._numbers[1] = [grows(key) for key in self._keys]
+
     @property
     def next_end_s(self) -> float:
         """Return when the next flow ends if nothing changes; infinity if none ever does."""

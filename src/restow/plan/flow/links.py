@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.model import ANY_DIR
+from restow.plan.flow.clients import broker_ids
 from restow.plan.schedule.traffic import Way
 
 if TYPE_CHECKING:
     from restow.model import BrokerId, Snapshot
     from restow.plan.flow.constants import Constants
-    from restow.plan.flow.loads import PartitionLoad
     from restow.plan.flow.sharing import Floats, Ints
 
 _LEAST_SHARE = 0.05
@@ -35,9 +35,7 @@ class Links:
 
     def __init__(self, snapshot: Snapshot, constants: Constants) -> None:
         self._constants = constants
-        ids = {broker.id for broker in snapshot.brokers}
-        ids.update(broker for each in snapshot.partitions for broker in each.replicas)
-        self.brokers = tuple(sorted(ids))
+        self.brokers = broker_ids(snapshot)
         self._index = {broker: at for at, broker in enumerate(self.brokers)}
         self.log_dirs: tuple[tuple[BrokerId, str], ...] = tuple(
             [(broker.id, each.path) for broker in snapshot.brokers for each in broker.log_dirs]
@@ -49,7 +47,8 @@ class Links:
         """A link without limit, for copies that pass fewer links than others."""
         self._pairs: dict[tuple[BrokerId, BrokerId], int] = {}
         self._throttles = np.full((3, len(self.brokers)), inf)
-        self._clients = np.zeros((3, len(self.brokers)))
+        self._clients = np.zeros((2, len(self.brokers)))
+        self._most_clients = self._clients
         self.throttled: Ints = np.zeros(0, dtype=np.int64)
         """The links that a throttle limits."""
         self.capacity: Floats = np.full(self.nothing + 1, inf)
@@ -100,21 +99,19 @@ class Links:
         """Throttle every broker."""
         self._throttles[:2], self._throttles[2] = rate or inf, dir_rate or inf
 
-    def add_client(self, broker: BrokerId, load: PartitionLoad, *, leads: bool, followers: int = 0) -> None:
-        """Add what clients, and replicas in sync, send through a broker for one replica."""
-        at = self._index[broker]
-        self._clients[1, at] += load.leader_in if leads else load.follower_in
-        self._clients[0, at] += load.leader_out + followers * load.follower_in if leads else load.follower_out
+    def set_clients(self, rates: Floats) -> None:
+        """Set what clients, and replicas in sync, send through every broker: out, and in."""
+        self._clients, self._most_clients = rates, np.maximum(rates, self._most_clients)
 
     def client_rate(self, way: Way, broker: BrokerId) -> float:
-        """Return what clients send through a broker one way."""
-        return float(self._clients[_WAYS[way], self._index[broker]])
+        """Return the most that clients have sent through a broker one way."""
+        return float(self._most_clients[_WAYS[way], self._index[broker]])
 
     def refresh(self) -> None:
         """Compute the capacities anew."""
         constants, size = self._constants, len(self.brokers)
         free = np.empty((3, size))
-        free[:2] = np.maximum(constants.broker_rate - self._clients[:2], _LEAST_SHARE * constants.broker_rate)
+        free[:2] = np.maximum(constants.broker_rate - self._clients, _LEAST_SHARE * constants.broker_rate)
         free[2] = constants.dir_rate
         passes = self._throttles * constants.throttle_share
         self.throttled = np.flatnonzero(passes <= free)

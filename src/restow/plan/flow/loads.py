@@ -1,14 +1,17 @@
-"""What producers write and consumers read, partition by partition, and how partitions grow by it."""
+"""What producers write and consumers read, by partition and hour of the week, and how partitions grow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from restow.errors import InvalidInput
 from restow.model import TopicPartition
-from restow.model.load import BYTES_IN, BYTES_OUT
+from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS
+from restow.plan.flow.clients import ClientTable
 from restow.sizes import count
 
 if TYPE_CHECKING:
@@ -16,7 +19,11 @@ if TYPE_CHECKING:
 
     from restow.model import Plan, Snapshot, Topic
     from restow.model.load import LoadModel
+    from restow.plan.flow.sharing import Floats
 
+HOUR_S = 3600.0
+_THURSDAY_H = 72
+"""The hour of the week in which 1970 began."""
 _WEEK_MS = 7 * 24 * 3600 * 1000
 """Kafka's default of `retention.ms`."""
 
@@ -42,19 +49,74 @@ class ClientLoads:
     limits: Mapping[TopicPartition, float] = field(default_factory=dict)
     """The bytes at which retention holds each partition; one that is not here does not grow."""
     known: bool = False
+    hours_in: Mapping[str, Floats] = field(default_factory=dict)
+    hours_out: Mapping[str, Floats] = field(default_factory=dict)
+    """By topic: multiples of the load in the hours of the week; a topic that is not here has none."""
+    start_ms: int = 0
+    tables: list[ClientTable] = field(default_factory=list, repr=False, compare=False)
+    """The one table, once somebody has asked for it; shared by the loads of all starts."""
+
+    def starting(self, start_ms: int) -> ClientLoads:
+        """Return the loads for a run that starts at this time."""
+        return replace(self, start_ms=start_ms)
+
+    def table(self, snapshot: Snapshot) -> ClientTable:
+        """Return the loads of brokers and log dirs."""
+        if not self.tables:
+            self.tables.append(ClientTable(snapshot, self))
+        return self.tables[0]
+
+    @property
+    def by_hour(self) -> bool:
+        return bool(self.hours_in or self.hours_out)
+
+    @property
+    def _start_h(self) -> float:
+        """Return the time of the start as hours since the week's beginning."""
+        return (self.start_ms / 1000 / HOUR_S + _THURSDAY_H) % WEEK_HOURS
+
+    def hour(self, number: int = 0) -> int:
+        """Return which hour of the week the start lies in, or one that comes so many hours later."""
+        return (int(self._start_h) + number) % WEEK_HOURS
+
+    def edge_s(self, number: int) -> float:
+        """Return when that hour begins, in seconds after the start."""
+        return (number - self._start_h % 1) * HOUR_S
 
     def of(self, name: TopicPartition) -> PartitionLoad:
+        """Return the load of a partition, on average."""
         return self.by_partition.get(name, NO_LOAD)
 
+    def written(self, name: TopicPartition, hour: int) -> float:
+        """Return the bytes per second that producers write in an hour of the week."""
+        return self.of(name).leader_in * self.share(name.topic, hour)
+
+    def share(self, topic: str, hour: int) -> float:
+        """Return what is written to a topic in an hour of the week, as a multiple of its mean."""
+        shares = self.hours_in.get(topic)
+        return 1.0 if shares is None else float(shares[hour])
+
     def growth(self, name: TopicPartition, size_bytes: float) -> float:
-        """Return how fast a partition grows: by what is written, unless retention removes as much."""
-        written = self.of(name).leader_in
-        return written if size_bytes < self.limits.get(name, 0.0) else 0.0
+        """Return how fast a partition grows on average: by what is written, unless retention holds it."""
+        return self.of(name).leader_in if size_bytes < self.limits.get(name, 0.0) else 0.0
 
     def size_after(self, name: TopicPartition, size_bytes: float, seconds: float) -> float:
-        """Return a partition's size after a while."""
-        written = self.of(name).leader_in * seconds
+        """Return a partition's size so long after the start."""
+        written = self.of(name).leader_in * self._usual_s(name.topic, seconds)
         return min(size_bytes + written, max(self.limits.get(name, 0.0), size_bytes))
+
+    def _usual_s(self, topic: str, seconds: float) -> float:
+        """Return how many seconds of usual load are written to a topic in the first seconds of a run."""
+        shares = self.hours_in.get(topic)
+        if shares is None:
+            return seconds
+        until_s, number = seconds + (self._start_h % 1) * HOUR_S, int(self._start_h)
+        hours, rest_s = divmod(until_s, HOUR_S)
+        weeks, hours = divmod(int(hours), WEEK_HOURS)
+        whole = float(np.take(shares, range(number, number + hours), mode="wrap").sum())
+        now = float(shares[(number + hours) % WEEK_HOURS])
+        before_s = float(shares[number]) * (self._start_h % 1) * HOUR_S
+        return (weeks * float(shares.sum()) + whole) * HOUR_S + now * rest_s - before_s
 
 
 def client_loads(load: LoadModel | None, snapshot: Snapshot, plan: Plan) -> ClientLoads:
@@ -79,7 +141,20 @@ def client_loads(load: LoadModel | None, snapshot: Snapshot, plan: Plan) -> Clie
         for each, name in zip(topic.partitions, _names(topic), strict=True):
             if name in loads:
                 limits[name] = _limit(topic, loads[name].leader_in, each.size_bytes)
-    return ClientLoads(by_partition=loads, limits=limits, known=True)
+    return ClientLoads(
+        by_partition=loads,
+        limits=limits,
+        known=True,
+        hours_in=_hours(load, BYTES_IN),
+        hours_out=_hours(load, BYTES_OUT),
+    )
+
+
+def _hours(load: LoadModel, resource: str) -> dict[str, Floats]:
+    """Return the loads by hour; one that was never sampled is the mean of the others."""
+    given = {} if resource not in load.resources else load.resources[resource].hours
+    known = {topic: shares for topic, shares in given.items() if not np.isnan(shares).all()}
+    return {topic: np.where(np.isnan(each), np.nanmean(each), each) for topic, each in known.items()}
 
 
 def _names(topic: Topic) -> list[TopicPartition]:

@@ -7,6 +7,7 @@ the controller has noticed. The files of removed replicas take room for a while 
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import count
 from math import floor, inf
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from restow.model import ANY_DIR
+from restow.model.load import WEEK_HOURS
 from restow.plan.flow.flows import Flow, Flows
 from restow.plan.flow.history import FlowHistory
 from restow.plan.flow.links import WIDTH, Links
@@ -91,6 +93,9 @@ class Movement:
         self.throttled_s = np.zeros(3 * len(self.links.brokers))
         """Seconds in which the throttle of each link held back a copy."""
         self._grows = np.zeros(len(self.used))
+        self._growing: defaultdict[tuple[str, int], float] = defaultdict(float)
+        """Bytes per second that producers add on average, by topic and log dir; `_grows` has this hour's."""
+        self._hours, self._edge_s, self._hours_left = 0, inf, WEEK_HOURS
         self.flows: Flows[CopyKey] = Flows(self.links.capacity, WIDTH, grain_s=grain_s, passed=self._passed)
         self._open: dict[tuple[TopicPartition, BrokerId | None], _Open] = {}
         self._copies: dict[CopyKey, _Open] = {}
@@ -102,7 +107,9 @@ class Movement:
         self._finished: list[Finished] = []
         self._woken = False
         if self.loads.known:
-            self._count_clients()
+            for (topic, broker, path), grows in self.loads.table(snapshot).growing.items():
+                self._growing[topic, self.links.dir_of(broker, path)] += grows
+            self._begin_hour()
 
     @property
     def now_s(self) -> float:
@@ -164,19 +171,24 @@ class Movement:
     @property
     def next_s(self) -> float:
         """Return the next moment at which something happens by itself."""
-        return min(self._events[0][0] if self._events else inf, self.flows.next_end_s)
+        edge_s = self._edge_s if len(self.flows) else inf
+        return min(self._events[0][0] if self._events else inf, self.flows.next_end_s, edge_s)
 
     def advance(self, to_s: float) -> list[Finished]:
         """Go on to a moment, or to the end of the first steps before it; return those that have ended."""
         self._woken = False
         while not self._finished and not self._woken:
             due_s = min(self._events[0][0] if self._events else inf, to_s)
-            if due_s == inf and self.flows.next_end_s == inf:
+            if due_s == inf and self.next_s == inf:
                 break
+            due_s = min(due_s, self._edge_s)
             for key, at_s in self.flows.advance(due_s):
                 self._copy_ended(key, at_s)
             while self._events and self._events[0][0] <= self.now_s:
                 heapq.heappop(self._events)[2]()
+            if self.now_s >= self._edge_s:
+                self._hours += 1
+                self._begin_hour()
             if self.now_s >= to_s:
                 break
         finished, self._finished = self._finished, []
@@ -211,7 +223,7 @@ class Movement:
         if not stops:
             opened = self._copies[key]
             links = self.links.copy_between(sender, key.broker, opened.start.arrivals.get(key.broker))
-            grows, ceiling = self.loads.of(key.partition).leader_in, self._constants.copy_ceiling
+            grows, ceiling = self._written(key), self._constants.copy_ceiling
             self.flows.begin(Flow(key=key, links=links, left_bytes=left_bytes, grows=grows, ceiling=ceiling))
             self.flows.capacity = self.links.capacity
 
@@ -226,8 +238,8 @@ class Movement:
             if self._open.get(start.key) is not each:
                 continue
             size = self.size_of(name) or float(start.step.size_bytes)
-            grows = self.loads.of(name).leader_in
             for key in sorted(each.copies - self._redirected):
+                grows = self._written(key)
                 path = start.arrivals.get(key.broker)
                 if key.within:
                     route, copied = links.copy_within(key.broker, path or ANY_DIR), self._own(key, size)
@@ -244,8 +256,9 @@ class Movement:
         opened = self._copies.pop(key)
         self._redirected.discard(key)
         opened.copies.discard(key)
+        self._hours_left = WEEK_HOURS
         if self.loads.known:
-            self._grows[self._dir_into(opened.start, key)] += self._growth(key.partition)
+            self._grow(key.partition, self._dir_into(opened.start, key), 1)
         if not opened.copies:
             self._settle(opened, at_s)
 
@@ -279,7 +292,7 @@ class Movement:
             place = self.links.dir_of(broker, lies.get(broker))
             gone = self._own(CopyKey(step.partition, broker), size)
             if self.loads.known:
-                self._grows[place] -= self._growth(step.partition)
+                self._grow(step.partition, place, -1)
             self._together(
                 self._releasing, at_s + self._constants.delete_delay_s, (place, gone), self._release
             )
@@ -288,8 +301,14 @@ class Movement:
         for place, size in gone:
             self.used[place] -= size
 
-    def _growth(self, partition: TopicPartition) -> float:
-        return self.loads.growth(partition, self.size_of(partition))
+    def _grow(self, partition: TopicPartition, place: int, sign: int) -> None:
+        """Let a log dir grow by what is written to a partition, or no longer."""
+        grows = sign * self.loads.growth(partition, self.size_of(partition))
+        self._growing[partition.topic, place] += grows
+        self._grows[place] += grows * self.loads.share(partition.topic, self.loads.hour(self._hours))
+
+    def _written(self, key: CopyKey) -> float:
+        return self.loads.written(key.partition, self.loads.hour(self._hours))
 
     def _dir_into(self, start: Start, key: CopyKey) -> int:
         return self.links.dir_of(key.broker, start.arrivals.get(key.broker))
@@ -304,16 +323,17 @@ class Movement:
         self.peak[higher], self.peak_s[higher] = self.used[higher], now_s
         self.history.add(now_s - seconds, now_s, self.flows.link_rates, self.used)
 
-    def _count_clients(self) -> None:
-        """Count what clients do with every replica, and how fast log dirs grow by it."""
-        for name, partition in self._snapshot.all_partitions():
-            load, lies = self.loads.of(name), partition.log_dirs
-            grows = self.loads.growth(name, partition.size_bytes)
-            for broker in partition.replicas:
-                leads = broker == partition.leader
-                self.links.add_client(broker, load, leads=leads, followers=len(partition.replicas) - 1)
-                self._grows[self.links.dir_of(broker, lies.get(broker))] += grows
+    def _begin_hour(self) -> None:
+        """Let clients do what they do in this hour of the week; after a week without an end there is none."""
+        loads, hour = self.loads, self.loads.hour(self._hours)
+        self._grows[:] = 0.0
+        for (topic, place), grows in self._growing.items():
+            self._grows[place] += grows * loads.share(topic, hour)
+        self.links.set_clients(loads.table(self._snapshot).rates(hour))
         self.links_changed()
+        self.flows.grow(self._written)
+        self._hours_left -= 1
+        self._edge_s = loads.edge_s(self._hours + 1) if loads.by_hour and self._hours_left > 0 else inf
 
 
 def _within(start: Start) -> list[BrokerId]:
