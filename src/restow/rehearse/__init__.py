@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from restow._stages import late, make_callable
 
 if TYPE_CHECKING:
-    from restow.rehearse.answer import Rehearsal, TimeRange
-    from restow.rehearse.rehearsing import CannotRehearse, rehearse
+    from restow.rehearse.answer import CannotRehearse, Rehearsal, TimeRange
+    from restow.rehearse.rehearsing import rehearse
 
 __all__ = ["CannotRehearse", "Rehearsal", "TimeRange", "rehearse"]
 if not TYPE_CHECKING:  # it needs the executor and the simulator, which take a while to import
     __getattr__ = late(
         __name__,
-        dict.fromkeys(("CannotRehearse", "rehearse"), f"{__name__}.rehearsing")
-        | dict.fromkeys(("Rehearsal", "TimeRange"), f"{__name__}.answer"),
+        {"rehearse": f"{__name__}.rehearsing"}
+        | dict.fromkeys(("CannotRehearse", "Rehearsal", "TimeRange"), f"{__name__}.answer"),
     )
 make_callable(__name__)

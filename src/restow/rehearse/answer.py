@@ -6,12 +6,18 @@ from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from restow.errors import RestowError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.execute.predict.by_events import LeaderChange
     from restow.model import BrokerId
     from restow.plan.flow.forecast import StepTimes
+
+
+class CannotRehearse(RestowError):
+    """The plan does not fit the cluster, or cannot be done in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,16 @@ class FaultRehearsal:
     leaders_moved: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOption:
+    """A time to start, with its throttle: how long it takes then, and what it costs clients."""
+
+    start_ms: int
+    throttle: str
+    seconds: float
+    impact: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
     """What a plan will do, as far as the model knows."""
@@ -112,6 +128,10 @@ class Rehearsal:
     deadline_s: float | None = None
     pauses: tuple[str, ...] = ()
     what_if: tuple[FaultRehearsal, ...] = field(default=())
+    impact: float | None = None
+    """What it costs clients, in bytes that wait (`restow.rehearse.impact`); None without a load model."""
+    starts: tuple[StartOption, ...] = ()
+    """The starts that "auto" has compared, the cheapest first."""
 
     @property
     def holds(self) -> bool:
@@ -146,6 +166,7 @@ class Rehearsal:
                     "isr_margin",
                     "read_from_disk_bytes",
                     "deadline_s",
+                    "impact",
                     "holds",
                 )
             },
@@ -172,6 +193,7 @@ class Rehearsal:
                 }
                 for each in self.steps
             ],
+            "starts": [asdict(each) for each in self.starts],
             "what_if": [{**asdict(each), "seconds": _time(each.seconds)} for each in self.what_if],
         }
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from restow.errors import InvalidInput, RestowError
+from restow.errors import InvalidInput
 from restow.execute.journal.runs import state_folder
 from restow.execute.predict.by_events import run_events
 from restow.execute.predict.learn import calibrate
@@ -20,9 +20,11 @@ from restow.plan.flow.constants import Calibration, Constants
 from restow.plan.flow.loads import client_loads
 from restow.plan.judge.waves import check_sound
 from restow.plan.schedule.traffic import Way
-from restow.rehearse.answer import FaultRehearsal, Rehearsal, TimeRange
+from restow.rehearse.answer import CannotRehearse, FaultRehearsal, Rehearsal, TimeRange
 from restow.rehearse.by_executor import run_executor
 from restow.rehearse.faults import parse_faults
+from restow.rehearse.impact import client_impact
+from restow.rehearse.starts import AskedStart, best_starts
 from restow.rehearse.telling import (
     RehearsedRun,
     brokers_told,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from restow.model import Plan, Snapshot
     from restow.model.load import LoadModel
     from restow.plan.flow.loads import ClientLoads
+    from restow.rehearse.answer import StartOption
     from restow.rehearse.by_executor import ExecutedRun
     from restow.rehearse.faults import BrokerFault
 
@@ -55,10 +58,6 @@ _MOST_MOVES, _MOST_PARTITIONS = 300, 5_000
 _EXACT_MOVES, _FEWEST_GRAINS, _MOST_GRAINS = 3_000, 600, 6_000
 """Larger plans are rehearsed in grains of time: what ends within one of them is dealt with together."""
 _LEAST_RATE, _SEARCHES = 1_000, 24
-
-
-class CannotRehearse(RestowError):
-    """The plan does not fit the cluster, or cannot be done in time."""
 
 
 def rehearse(
@@ -80,23 +79,39 @@ def rehearse(
         print(told.seconds.p50, told.problems)
 
     `throttle` is as for `execute`; without it, a `deadline` ("06:00", "4h") finds the lowest one that is done
-    in time. `what_if` are faults like "broker 3 dies at 30%". Constants are learned from the journals of
-    earlier runs in `journal`, or given as a `calibration`. The other arguments are those of `execute`.
+    in time. With the `start` "auto" it is the hour of the next week in which copying costs clients least.
+    `what_if` are faults like "broker 3 dies at 30%". Constants are learned from the journals of earlier runs
+    in `journal`, or given as a `calibration`. The other arguments are those of `execute`.
     """
     _check(plan, snapshot)
     now_ms = SystemClock().now_ms()
-    start_ms = now_ms if start is None else moment_ms(start, now_ms, "--start")
     faults = parse_faults(what_if, snapshot)
     loads = client_loads(load, snapshot, plan)
-    known = calibration or calibrate(str(journal or state_folder(os.environ)), snapshot.cluster_id)
-    deadline_s = None if deadline is None else _until(deadline, start_ms)
-    stage = _Stage(plan, snapshot, loads, known, start_ms)
+    known = calibration or calibrate(str(journal or state_folder(os.environ)), snapshot.cluster_id, load)
+    if throttle is None and deadline is None:
+        raise InvalidInput("say a throttle (50MB/s, auto or none), or a deadline to find one for")
+
+    def stage_at(start_ms: int) -> RehearsalStage:
+        return RehearsalStage(plan, snapshot, loads, known, start_ms)
+
+    def has_s(start_ms: int) -> float | None:
+        return None if deadline is None else _until(deadline, start_ms)
+
+    starts: list[StartOption] = []
     with rare_garbage_collection():
-        if throttle is None:
-            if deadline_s is None:
-                raise InvalidInput("say a throttle (50MB/s, auto or none), or a deadline to find one for")
-            throttle = stage.lowest_throttle(deadline_s, flags)
-        return stage.rehearse(throttle, run_options(throttle=throttle, **flags), deadline_s, faults)
+        if start == "auto":
+            starts = best_starts(stage_at, now_ms, AskedStart(throttle, has_s, flags))
+            start_ms = starts[0].start_ms
+        else:
+            start_ms = now_ms if start is None else moment_ms(start, now_ms, "--start")
+        stage, deadline_s = stage_at(start_ms), has_s(start_ms)
+        if deadline_s is not None and deadline_s <= 0:
+            raise InvalidInput(f"--deadline: {deadline!r} is before the start")
+        if throttle is not None:
+            told = stage.rehearse(throttle, flags, deadline_s, faults)
+        else:
+            told = stage.rehearse_in_time(deadline_s or 0.0, flags, faults)
+        return replace(told, starts=tuple(starts))
 
 
 def _check(plan: Plan, snapshot: Snapshot) -> None:
@@ -110,27 +125,39 @@ def _check(plan: Plan, snapshot: Snapshot) -> None:
 
 
 def _until(deadline: str, start_ms: int) -> float:
-    seconds = (moment_ms(deadline, start_ms, "--deadline") - start_ms) / 1000
-    if seconds <= 0:
-        raise InvalidInput(f"--deadline: {deadline!r} is before the start")
-    return seconds
+    """Return how long a run has that starts at this moment; nothing or less if that is too late."""
+    return (moment_ms(deadline, start_ms, "--deadline") - start_ms) / 1000
 
 
-class _Stage:
+class RehearsalStage:
     """One plan on one cluster, to be rehearsed in several ways."""
 
     def __init__(
         self, plan: Plan, snapshot: Snapshot, loads: ClientLoads, known: Calibration, start_ms: int
     ) -> None:
-        self._plan, self._snapshot, self._loads = plan, snapshot, loads
-        self._known, self._start_ms = known, start_ms
+        self._plan, self.snapshot, self.loads = plan, snapshot, loads
+        self.known, self._start_ms = known, start_ms
         self._traffic = traffic_of(plan)
 
+    def rehearse_in_time(
+        self, deadline_s: float, flags: RunFlags, faults: Sequence[BrokerFault]
+    ) -> Rehearsal:
+        """Rehearse with the lowest throttle that is done in time.
+
+        The executor takes a little longer than the model that finds the throttle: it gets that much less.
+        """
+        told = self.rehearse(self.lowest_throttle(deadline_s, flags), flags, deadline_s, faults)
+        if deadline_s < told.seconds.p90 < inf:
+            less_s = deadline_s * deadline_s / told.seconds.p90
+            told = self.rehearse(self.lowest_throttle(less_s, flags), flags, deadline_s, faults)
+        return told
+
     def rehearse(
-        self, throttle: str, options: RunOptions, deadline_s: float | None, faults: Sequence[BrokerFault]
+        self, throttle: str, flags: RunFlags, deadline_s: float | None, faults: Sequence[BrokerFault]
     ) -> Rehearsal:
         """Rehearse with one throttle: the range from the model, the rest from the executor if it is quick."""
-        by_model = self._events(options, self._known.usual)
+        options = run_options(throttle=throttle, **flags)
+        by_model = self.events(options, self.known.usual)
         usual = by_model.run.seconds
         slow, fast = self._range(options, usual)
         executed = None
@@ -140,7 +167,7 @@ class _Stage:
         middle = told.seconds
         ratio = 1.0 if usual in (0.0, inf) else middle / usual
         seconds = TimeRange(p10=min(fast * ratio, middle), p50=middle, p90=max(slow * ratio, middle))
-        plan, snapshot, movement = self._plan, self._snapshot, told.movement
+        plan, snapshot, movement = self._plan, self.snapshot, told.movement
         log_dirs = log_dirs_told(snapshot, movement, plan.limits.fill)
         return Rehearsal(
             title=plan.title,
@@ -153,27 +180,28 @@ class _Stage:
             seconds=seconds,
             by="events" if executed is None else "executor",
             limiting=limiting_told(movement, middle),
-            brokers=brokers_told(movement, known=self._loads.known),
+            brokers=brokers_told(movement, known=self.loads.known),
             log_dirs=log_dirs,
             isr_margin=isr_margin(plan, snapshot),
-            read_from_disk_bytes=read_from_disk(plan, self._known.usual),
+            read_from_disk_bytes=read_from_disk(plan, self.known.usual),
             leader_changes=told.leader_changes,
             steps=tuple(told.steps),
-            known=self._known.sources,
-            guessed=tuple(_guesses(self._known)),
+            known=self.known.sources,
+            guessed=tuple(_guesses(self.known)),
             problems=tuple(problems_told(told, log_dirs, seconds, deadline_s)),
-            notes=tuple(cost_notes(self._known, loads_known=self._loads.known)),
+            notes=tuple(cost_notes(self.known, loads_known=self.loads.known)),
             deadline_s=deadline_s,
             pauses=told.pauses,
             what_if=(self._with_faults(options, faults, told),) if faults else (),
+            impact=client_impact(movement, snapshot) if self.loads.known else None,
         )
 
     def lowest_throttle(self, deadline_s: float, flags: RunFlags) -> str:
         """Return the lowest rate with which nine runs in ten are done in time; refuse if there is none."""
-        slow = self._known.slow
+        slow = self.known.slow
 
         def takes(text: str) -> float:
-            return self._events(run_options(throttle=text, **flags), slow).run.seconds
+            return self.events(run_options(throttle=text, **flags), slow).run.seconds
 
         least_s = takes("none")
         if least_s > deadline_s:
@@ -195,15 +223,15 @@ class _Stage:
     def _range(self, options: RunOptions, usual_s: float) -> tuple[float, float]:
         """Return the time with slow and with fast constants; of a large plan, by its busiest broker."""
         if len(self._plan.moves) <= _EXACT_MOVES:
-            both = (self._known.slow, self._known.fast)
-            slow, fast = (self._events(options, each).run.seconds for each in both)
+            both = (self.known.slow, self.known.fast)
+            slow, fast = (self.events(options, each).run.seconds for each in both)
             return slow, fast
-        least = self._least_s(options, self._known.usual)
+        least = self._least_s(options, self.known.usual)
         if usual_s == inf or not least:
             return usual_s, usual_s
         return (
-            usual_s * self._least_s(options, self._known.slow) / least,
-            usual_s * self._least_s(options, self._known.fast) / least,
+            usual_s * self._least_s(options, self.known.slow) / least,
+            usual_s * self._least_s(options, self.known.fast) / least,
         )
 
     def _least_s(self, options: RunOptions, constants: Constants) -> float:
@@ -211,16 +239,17 @@ class _Stage:
         rate = min((options.throttle.rate or inf) * constants.throttle_share, constants.broker_rate)
         return self._traffic.seconds_at(dict.fromkeys(Way, rate)) or 0.0
 
-    def _events(self, options: RunOptions, constants: Constants) -> EventRun:
+    def events(self, options: RunOptions, constants: Constants) -> EventRun:
+        """Rehearse from event to event."""
         grain_s = 0.0
         if len(self._plan.moves) > _EXACT_MOVES:
             grain_s = self._least_s(options, constants) / self._grains()
         return run_events(
             self._plan,
-            self._snapshot,
+            self.snapshot,
             options,
             constants,
-            self._loads,
+            self.loads,
             start_ms=self._start_ms,
             grain_s=grain_s,
         )
@@ -235,17 +264,17 @@ class _Stage:
 
     @property
     def _is_small(self) -> bool:
-        return len(self._plan.moves) <= _MOST_MOVES and len(self._snapshot.partitions) <= _MOST_PARTITIONS
+        return len(self._plan.moves) <= _MOST_MOVES and len(self.snapshot.partitions) <= _MOST_PARTITIONS
 
     def _executed(
         self, options: RunOptions, expected_s: float, faults: Sequence[BrokerFault] = ()
     ) -> ExecutedRun:
         return run_executor(
             self._plan,
-            self._snapshot,
+            self.snapshot,
             options,
-            self._known.usual,
-            self._loads,
+            self.known.usual,
+            self.loads,
             start_ms=self._start_ms,
             expected_s=expected_s,
             faults=faults,
@@ -259,7 +288,7 @@ class _Stage:
             raise InvalidInput(
                 f"--what-if needs a plan of up to {_MOST_MOVES} moves on up to {_MOST_PARTITIONS:,} "
                 f"partitions, because the executor itself is run; this one has {len(self._plan.moves):,} "
-                f"moves on {len(self._snapshot.partitions):,} partitions"
+                f"moves on {len(self.snapshot.partitions):,} partitions"
             )
         timed = [each.timed(told.moment_of) for each in faults]
         run = self._executed(options, told.seconds, timed)

@@ -31,6 +31,7 @@ Examples:
   $ restow rehearse plan.json --throttle 50MB/s -b localhost:9092
   $ restow rehearse plan.json --throttle 50MB/s --snapshot now.json --load loads/main.parquet
   $ restow rehearse plan.json --start 22:00 --deadline 06:00 -b localhost:9092
+  $ restow rehearse plan.json --start auto --deadline 4h --load main.parquet -b localhost:9092
   $ restow rehearse plan.json --throttle 50MB/s --what-if "broker 3 dies at 30%" -b localhost:9092
 """
 
@@ -57,7 +58,11 @@ def command(
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="When it begins: 22:00, 2026-11-20T22:00, 2h. Default: now."),
+        typer.Option(
+            metavar="TIME|auto",
+            help="When it begins: 22:00, 2026-11-20T22:00, 2h; `auto` finds the hour that costs clients "
+            "least. Default: now.",
+        ),
     ] = None,
     deadline: Annotated[
         str | None, typer.Option(metavar="TIME", help="When it has to be done: 06:00, or 4h after the start.")

@@ -31,6 +31,7 @@ def draw(console: Console, told: Rehearsal) -> None:
         put(console, f"{name} is known from {source}", style="dim")
     for note in told.notes:
         put(console, note, style="dim")
+    _draw_starts(console, told)
     for each in told.limiting:
         put(console, f"  {each.share:4.0%} of the time: {clean(each.what)}")
     _draw_brokers(console, told)
@@ -42,6 +43,16 @@ def draw(console: Console, told: Rehearsal) -> None:
         put(console, f"problem: {clean(problem)}", style="red")
     if told.holds:
         put(console, "nothing speaks against it", style="green")
+
+
+def _draw_starts(console: Console, told: Rehearsal) -> None:
+    for each in told.starts:
+        begins = datetime.fromtimestamp(each.start_ms / 1000).astimezone()
+        put(
+            console,
+            f"  start {begins:%a %Y-%m-%d %H:%M}: throttle {clean(each.throttle)}, {duration(each.seconds)}, "
+            f"impact on clients {human_bytes(each.impact)}",
+        )
 
 
 def sentence(told: Rehearsal) -> str:
@@ -112,6 +123,8 @@ def _draw_clients(console: Console, told: Rehearsal) -> None:
     moved = count(len(told.leader_changes), "leader")
     put(console, f"  {moved} move{'s' if len(told.leader_changes) == 1 else ''}: their clients connect anew")
     put(console, f"  up to {human_bytes(told.read_from_disk_bytes)} are read from disk")
+    if told.impact is not None:
+        put(console, f"  impact {human_bytes(told.impact)}: bytes of clients that wait behind copies")
     if told.isr_margin is not None:
         margin = count(told.isr_margin, "in-sync replica")
         put(console, f"  at least {margin} more than min.insync.replicas, in every partition that moves")

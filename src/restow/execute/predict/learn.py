@@ -3,6 +3,7 @@
 throttled run      the share of the throttle that passed, at the busiest broker
 run without one    the rate that the busiest broker reached
 any run            how long the shortest step took: the time beside copying
+load model         what a broker has carried for clients: it can do at least that
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from restow.execute.throttle.throttles import FOLLOWER_RATE
 from restow.plan.files.text import step_of
 from restow.plan.flow.constants import Calibration
 from restow.runtime.disk import SystemDisk
-from restow.sizes import count
+from restow.sizes import count, human_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from restow.execute.journal.journal import JournalEntry
     from restow.model import BrokerId, Step, TopicPartition
+    from restow.model.load import LoadModel
 
 _LEAST_BYTES, _LEAST_S = 20_000_000, 3.0
 """A broker that received less, or for a shorter time, says nothing about rates."""
@@ -43,8 +45,11 @@ class Lesson:
     shortest_s: float | None = None
 
 
-def calibrate(root: str, cluster_id: str) -> Calibration:
-    """Return the constants of a cluster, from the journals below a folder as far as they say something."""
+def calibrate(root: str, cluster_id: str, load: LoadModel | None = None) -> Calibration:
+    """Return the constants of a cluster, from the journals below a folder as far as they say something.
+
+    Where they do not say what a broker can do, it is at least what the load model has seen one carry.
+    """
     disk = SystemDisk()
     runs = runs_of(disk, root, cluster_id)
     lessons = []
@@ -53,7 +58,18 @@ def calibrate(root: str, cluster_id: str) -> Calibration:
             lessons.append(lesson_of(tuple(read_journal(disk, runs.path(name)))))
         except (RestowError, OSError, KeyError, TypeError, ValueError):
             continue
-    return learned(lessons)
+    return at_least(learned(lessons), load)
+
+
+def at_least(known: Calibration, load: LoadModel | None) -> Calibration:
+    """Raise guesses of what a broker can do to what one was seen to carry."""
+    resources = {} if load is None else load.resources
+    carried = [each.reached for each in resources.values() if each.reached is not None]
+    rates = [each.broker_rate for each in (known.slow, known.usual, known.fast)]
+    if "broker_rate" in known.sources or not carried or max(carried) <= rates[0]:
+        return known
+    source = f"samples of the pipeline, in which a broker carried {human_rate(max(carried))}"
+    return known.know("broker_rate", [max(each, *carried) for each in rates], source)
 
 
 def learned(lessons: Iterable[Lesson]) -> Calibration:
