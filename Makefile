@@ -39,6 +39,7 @@ bench: $(SETUP) ## ours, the peer's and the ratio, from one run
 	@$(PY) -m benchmarks.reassign $(BENCH)
 	@$(PY) -m benchmarks.plan $(BENCH)
 	@$(PY) -m benchmarks.execute $(BENCH)
+	@$(PY) -m benchmarks.rehearse $(BENCH)
 	@$(PY) -m benchmarks.pipeline $(BENCH)
 	@$(PY) -m benchmarks.simulate $(BENCH)
 

@@ -109,7 +109,8 @@ class Rehearsal:
     bytes_to_copy: int
     seconds: TimeRange
     by: str
-    """"executor" if the executor itself ran in virtual time, "events" if its schedule did."""
+    """"executor" if the executor itself ran in virtual time, "events" if its schedule did, "messages" if the
+    executor ran on a simulated cluster."""
     limiting: tuple[Limiting, ...]
     brokers: tuple[BrokerRehearsal, ...]
     log_dirs: tuple[LogDirRehearsal, ...]

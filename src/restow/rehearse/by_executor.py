@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from restow.execute.progress.outcome import RunOutcome
     from restow.execute.progress.status import RunEvent, RunStatus
     from restow.execute.run.options import RunOptions
-    from restow.model import Plan, Snapshot, Step
+    from restow.model import Plan, Snapshot
     from restow.plan.flow.constants import Constants
     from restow.plan.flow.loads import ClientLoads
     from restow.rehearse.faults import BrokerFault
@@ -62,7 +62,7 @@ class ExecutedRun:
 
 
 @dataclass(slots=True)
-class _Notes:
+class RunNotes:
     """What the run has reported."""
 
     start_ms: int
@@ -79,6 +79,16 @@ class _Notes:
             (self.begun if each.kind == "begun" else self.ended).setdefault(name, []).append(at_s)
         elif each.kind == "paused":
             self.pauses.append((at_s, str(each.facts["why"])))
+
+    def steps(self, plan: Plan) -> list[StepTimes]:
+        """Return the steps in the order in which they began, with their times."""
+        found: list[StepTimes] = []
+        for move in plan.moves_in_order:
+            begun, ended = self.begun.get(move.partition, []), self.ended.get(move.partition, [])
+            steps = steps_of(move, plan.limits.extra_copies)
+            for number, (step, at_s) in enumerate(zip(steps, begun, strict=False)):
+                found.append(StepTimes(step, at_s, ended[number] if number < len(ended) else inf))
+        return sorted(found, key=lambda each: each.begun_s)
 
     def status(self, now: RunStatus, at_s: float) -> None:
         self.most_under_replicated = max(self.most_under_replicated, now.under_replicated)
@@ -108,8 +118,8 @@ def run_executor(
         clock = RehearsalClock(cluster, start_ms, every_s, patience_s)
         admin = RehearsedAdmin(cluster, clock, constants.request_s)
         for fault in faults:
-            movement.at(fault.at_s, partial(fault.happen, cluster))
-        notes = _Notes(start_ms)
+            movement.at(fault.at_s, partial(fault.happen, cluster, constants.detect_s))
+        notes = RunNotes(start_ms)
         world = RunContext(
             admin=admin,
             clock=clock,
@@ -128,22 +138,10 @@ def run_executor(
             cluster=cluster,
             outcome=outcome,
             seconds=clock.monotonic_s(),
-            steps=_steps(plan, notes),
+            steps=notes.steps(plan),
             pauses=notes.pauses,
             throttles=notes.throttles,
             most_under_replicated=notes.most_under_replicated,
         )
 
     return run_in_virtual_time(main())
-
-
-def _steps(plan: Plan, notes: _Notes) -> list[StepTimes]:
-    """Return the steps in the order in which they began, with their times."""
-    found: list[StepTimes] = []
-    for move in plan.moves_in_order:
-        steps: tuple[Step, ...] = steps_of(move, plan.limits.extra_copies)
-        begun = notes.begun.get(move.partition, [])
-        ended = notes.ended.get(move.partition, [])
-        for number, (step, at_s) in enumerate(zip(steps, begun, strict=False)):
-            found.append(StepTimes(step, at_s, ended[number] if number < len(ended) else inf))
-    return sorted(found, key=lambda each: each.begun_s)

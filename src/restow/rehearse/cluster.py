@@ -52,6 +52,8 @@ class RehearsedCluster:
         """Partitions with a reassignment in progress."""
         self._stalled: dict[CopyKey, float] = {}
         """Bytes left of copies whose broker has died."""
+        self._silent: set[BrokerId] = set()
+        """Brokers that are dead, but still count as alive."""
 
     @property
     def quiet_since_s(self) -> float:
@@ -164,8 +166,25 @@ class RehearsedCluster:
         least = {topic.name: topic.min_insync_replicas for topic in self.snapshot.topics}
         return min((len(s.in_sync) - least[name.topic] for name, s in self.states.items()), default=None)
 
-    def die(self, broker: BrokerId) -> None:
-        """Kill a broker: others lead what it led, and copies to and from it stop."""
+    def die(self, broker: BrokerId, detect_s: float) -> None:
+        """Kill a broker: copies to and from it stop, until the controller notices."""
+        left = self.movement.left()
+        for name, state in self.states.items():
+            for key in self.movement.copying(name):
+                if broker in (state.leader, key.broker):
+                    self._stall(key, left.get(key, self.movement.size_of(name)))
+        self._silent.add(broker)
+        self.movement.at(self.movement.now_s + detect_s, lambda: self._notice(broker))
+
+    def _stall(self, key: CopyKey, bytes_left: float) -> None:
+        self._stalled.setdefault(key, bytes_left)
+        self.movement.redirect(key, None, bytes_left, stops=True)
+
+    def _notice(self, broker: BrokerId) -> None:
+        """Let others lead what a dead broker led, unless it has come back."""
+        if broker not in self._silent:
+            return
+        self._silent.discard(broker)
         self.alive.discard(broker)
         left = self.movement.left()
         for name, state in self.states.items():
@@ -182,6 +201,7 @@ class RehearsedCluster:
 
     def come_back(self, broker: BrokerId) -> None:
         """Start a broker again: it is in sync at once, because it was away for a short time."""
+        self._silent.discard(broker)
         self.alive.add(broker)
         left = self.movement.left()
         for name, state in self.states.items():
@@ -198,9 +218,10 @@ class RehearsedCluster:
         for key in self.movement.copying(name):
             goes_on = key.broker in self.alive and state.leader is not None
             bytes_left = self._stalled.pop(key, left.get(key, self.movement.size_of(name)))
-            self.movement.redirect(key, state.leader if goes_on else None, bytes_left, stops=not goes_on)
-            if not goes_on:
-                self._stalled[key] = bytes_left
+            if goes_on:
+                self.movement.redirect(key, state.leader, bytes_left, stops=False)
+            else:
+                self._stall(key, bytes_left)
 
     def partitions_of(self, topic: str, numbers: Iterable[int]) -> list[_State]:
         """Return the states of a topic's partitions."""

@@ -51,10 +51,10 @@ class BrokerFault:
         """Return the fault with its time, if it has only a share of the bytes."""
         return self if self.share is None else replace(self, at_s=moment_of(self.share), share=None)
 
-    def happen(self, cluster: RehearsedCluster) -> None:
-        """Let it happen."""
+    def happen(self, cluster: RehearsedCluster, detect_s: float) -> None:
+        """Let it happen. A dead broker is noticed after a while."""
         if self.dies:
-            cluster.die(self.broker)
+            cluster.die(self.broker, detect_s)
         else:
             cluster.come_back(self.broker)
 

@@ -12,6 +12,7 @@ from restow.execute.journal.runs import state_folder
 from restow.execute.predict.by_events import run_events
 from restow.execute.predict.learn import calibrate
 from restow.execute.predict.moments import moment_ms
+from restow.execute.progress.outcome import Ending
 from restow.execute.run.options import run_options
 from restow.plan.drift import REBASE, check_same_cluster, differences
 from restow.plan.explain.view import traffic_of
@@ -69,6 +70,7 @@ def rehearse(
     start: str | None = None,
     deadline: str | None = None,
     what_if: Sequence[str] = (),
+    exact: bool = False,
     journal: str | PathLike[str] | None = None,
     calibration: Calibration | None = None,
     **flags: Unpack[RunFlags],
@@ -80,12 +82,15 @@ def rehearse(
 
     `throttle` is as for `execute`; without it, a `deadline` ("06:00", "4h") finds the lowest one that is done
     in time. With the `start` "auto" it is the hour of the next week in which copying costs clients least.
-    `what_if` are faults like "broker 3 dies at 30%". Constants are learned from the journals of earlier runs
-    in `journal`, or given as a `calibration`. The other arguments are those of `execute`.
+    `what_if` are faults like "broker 3 dies at 30%". With `exact`, a small plan is carried out message by
+    message on a simulated cluster, without a load. Constants are learned from the journals of earlier runs in
+    `journal`, or given as a `calibration`. The other arguments are those of `execute`.
     """
     _check(plan, snapshot)
     now_ms = SystemClock().now_ms()
     faults = parse_faults(what_if, snapshot)
+    if exact and (load is not None or faults or throttle is None):
+        raise InvalidInput("--exact needs a --throttle, and shows neither loads nor faults")
     loads = client_loads(load, snapshot, plan)
     known = calibration or calibrate(str(journal or state_folder(os.environ)), snapshot.cluster_id, load)
     if throttle is None and deadline is None:
@@ -108,7 +113,7 @@ def rehearse(
         if deadline_s is not None and deadline_s <= 0:
             raise InvalidInput(f"--deadline: {deadline!r} is before the start")
         if throttle is not None:
-            told = stage.rehearse(throttle, flags, deadline_s, faults)
+            told = stage.rehearse(throttle, flags, deadline_s, faults, exact=exact)
         else:
             told = stage.rehearse_in_time(deadline_s or 0.0, flags, faults)
         return replace(told, starts=tuple(starts))
@@ -153,7 +158,13 @@ class RehearsalStage:
         return told
 
     def rehearse(
-        self, throttle: str, flags: RunFlags, deadline_s: float | None, faults: Sequence[BrokerFault]
+        self,
+        throttle: str,
+        flags: RunFlags,
+        deadline_s: float | None,
+        faults: Sequence[BrokerFault],
+        *,
+        exact: bool = False,
     ) -> Rehearsal:
         """Rehearse with one throttle: the range from the model, the rest from the executor if it is quick."""
         options = run_options(throttle=throttle, **flags)
@@ -164,6 +175,8 @@ class RehearsalStage:
         if self._is_small and usual < inf and self._plan.moves:
             executed = self._executed(options, usual)
         told = RehearsedRun.of(by_model, executed)
+        if exact:
+            told = self._by_messages(options, told)
         middle = told.seconds
         ratio = 1.0 if usual in (0.0, inf) else middle / usual
         seconds = TimeRange(p10=min(fast * ratio, middle), p50=middle, p90=max(slow * ratio, middle))
@@ -178,7 +191,7 @@ class RehearsalStage:
             moves=len(plan.moves),
             bytes_to_copy=plan.bytes_to_copy,
             seconds=seconds,
-            by="events" if executed is None else "executor",
+            by="messages" if exact else "events" if executed is None else "executor",
             limiting=limiting_told(movement, middle),
             brokers=brokers_told(movement, known=self.loads.known),
             log_dirs=log_dirs,
@@ -280,6 +293,16 @@ class RehearsalStage:
             faults=faults,
         )
 
+    def _by_messages(self, options: RunOptions, told: RehearsedRun) -> RehearsedRun:
+        """Take the steps and their times from a run on the simulated cluster; rates and disks stay."""
+        from restow.rehearse.by_messages import run_messages  # it needs the brokers, which take a while
+
+        run = run_messages(self._plan, self.snapshot, options, told.seconds)
+        if run.outcome.ending is not Ending.DONE:
+            why = run.outcome.reason or run.outcome.ending.value
+            return replace(told, seconds=inf, steps=run.steps, stuck=f"at message level: {why}")
+        return replace(told, seconds=run.seconds, steps=run.steps)
+
     def _with_faults(
         self, options: RunOptions, faults: Sequence[BrokerFault], told: RehearsedRun
     ) -> FaultRehearsal:
@@ -307,6 +330,6 @@ class RehearsalStage:
 
 
 def _guesses(known: Calibration) -> list[str]:
-    learnable = ("broker_rate", "throttle_share", "begin_s", "settle_s")
+    learnable = ("broker_rate", "begin_s", "settle_s")
     names = [each.name for each in fields(Constants) if each.name in learnable]
     return [name for name in names if name not in known.sources]

@@ -21,7 +21,7 @@ from restow.sim.network import SimNetwork
 from restow.sim.store import SimStore, StoreAccess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
 _PORT = 9092
@@ -35,6 +35,8 @@ class SimulatedClusterSettings:
     seed: int | str = 0
     racks: tuple[str, ...] = ()
     log_dirs: int = 1
+    log_dir_paths: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """The log dirs of brokers by id; brokers without an entry have `log_dirs` of their own."""
     most_skew_ms: int = 0
     """How far a broker's clock may be from the true time, in either direction."""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +63,8 @@ class SimNode:
         self._disk_busy_until_s = 0.0
         self.disk = SimDisk(SeededChance(f"{settings.seed} disk {broker_id}"))
         self.store = StoreAccess(store, self.clock, settings.session_timeout_s)
-        self.log_dirs = tuple(f"/data/{broker_id}/log-{each}" for each in range(settings.log_dirs))
+        own = tuple(f"/data/{broker_id}/log-{each}" for each in range(settings.log_dirs))
+        self.log_dirs = settings.log_dir_paths.get(broker_id, own)
         for path in self.log_dirs:
             self.disk.volume(path)
         self.disk.took = self._wait_for_disk
@@ -147,13 +150,16 @@ class SimNode:
 
 
 class SimCluster:
-    """Brokers with ids from 0, a network between them, and a store."""
+    """Brokers with these ids, or so many with ids from 0; a network between them, and a store."""
 
-    def __init__(self, brokers: int = 3, settings: SimulatedClusterSettings | None = None) -> None:
+    def __init__(
+        self, brokers: int | Iterable[int] = 3, settings: SimulatedClusterSettings | None = None
+    ) -> None:
         settings = settings or SimulatedClusterSettings()
         self.network = SimNetwork(SeededChance(f"{settings.seed} network"))
         self.store = SimStore(clock=NodeClock())
-        self.nodes = {each: SimNode(each, self.network, self.store, settings) for each in range(brokers)}
+        ids = range(brokers) if isinstance(brokers, int) else brokers
+        self.nodes = {each: SimNode(each, self.network, self.store, settings) for each in ids}
 
     async def __aenter__(self) -> SimCluster:
         await asyncio.gather(*(node.start() for node in self.nodes.values()))

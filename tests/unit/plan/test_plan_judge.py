@@ -50,6 +50,15 @@ def test_judge_counts_arrivals_only_where_a_snapshot_shows_them() -> None:
     assert rules(crowded_plan(), here()) == {"moves in"}
 
 
+def test_judge_counts_no_arrival_where_a_plan_names_the_present_log_dir() -> None:
+    stays = [
+        Target(partition=TopicPartition("t", number), replicas=(1, 3 + number), log_dirs=("/d", "/d"))
+        for number in range(3)
+    ]
+    plan = plan_from_targets(here(), stays, created_ms=0, limits=Limits(moves_in=1))
+    assert rules(plan) == rules(plan, here()) == set()
+
+
 def test_judge_judges_the_moves_of_a_plan_without_waves() -> None:
     move = Move(partition=NAME, before=(1, 2), after=(3, 3), size_bytes=1, log_dirs=("/d",))
     assert rules(Plan(cluster_id="c", created_ms=0, moves=(move,))) == {"distinct", "log dirs"}

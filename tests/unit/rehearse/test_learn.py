@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from restow.execute.journal.journal import JournalEntry
-from restow.execute.predict.learn import learned, lesson_of
+from restow.execute.predict.learn import Lesson, learned, lesson_of
 from restow.execute.throttle.throttles import FOLLOWER_RATE
 from restow.model import Step, TopicPartition
 from restow.plan.files.text import step_document
@@ -14,19 +14,22 @@ from restow.plan.flow.constants import SLOW, USUAL
 MB = 10**6
 
 
-def journal_of(ends_s: dict[int, float], *, throttle: int | None = None) -> list[JournalEntry]:
-    """Return a journal: steps of 100 MB to broker 2 that all begin at 0 and end at these times."""
+def journal_of(
+    ends_s: dict[int, float], *, throttle: int | None = None, almost_empty: dict[int, float] | None = None
+) -> list[JournalEntry]:
+    """Return a journal: steps of 100 MB, or of 1 kB, to broker 2, from 0 to these times."""
+    sizes = {**dict.fromkeys(ends_s, 100 * MB), **dict.fromkeys(almost_empty or {}, 1000)}
     steps = {
         number: step_document(
-            Step(partition=TopicPartition("t", number), before=(1,), after=(2,), size_bytes=100 * MB)
+            Step(partition=TopicPartition("t", number), before=(1,), after=(2,), size_bytes=size)
         )
-        for number in ends_s
+        for number, size in sizes.items()
     }
     entries = [JournalEntry(1, 0, "submit", {"steps": list(steps.values())})]
     if throttle is not None:
         change = {"setting": ["broker", "2", FOLLOWER_RATE], "prior": None, "value": str(throttle)}
         entries.insert(0, JournalEntry(0, 0, "throttle", {"changes": [change]}))
-    for number, at_s in ends_s.items():
+    for number, at_s in {**ends_s, **(almost_empty or {})}.items():
         entries.append(JournalEntry(2, int(at_s * 1000), "finished", {"steps": [steps[number]]}))
     return entries
 
@@ -34,20 +37,19 @@ def journal_of(ends_s: dict[int, float], *, throttle: int | None = None) -> list
 def test_run_without_throttle_says_what_a_broker_can_receive() -> None:
     lesson = lesson_of(journal_of({0: 4.0, 1: 8.0}))
     assert lesson.broker_rate == pytest.approx(25 * MB)
-    assert lesson.throttle_share is None
 
 
-def test_throttled_run_says_which_share_passes() -> None:
-    lesson = lesson_of(journal_of({0: 12.5, 1: 25.0}, throttle=10 * MB))
-    assert lesson.throttle_share == pytest.approx(0.8)
-    assert lesson.broker_rate is None
-
-
-def test_shortest_step_says_how_long_a_step_takes_beside_copying() -> None:
-    ends = {0: 0.4, 1: 5.0, 2: 6.0, 3: 7.0, 4: 8.0}
-    known = learned([lesson_of(journal_of(ends))])
+def test_almost_empty_partition_says_how_long_a_step_takes_beside_copying() -> None:
+    ends = {0: 4.4, 1: 8.4}
+    known = learned([lesson_of(journal_of(ends, almost_empty={2: 0.3, 3: 0.4, 4: 7.0}))])
     assert known.usual.begin_s + known.usual.settle_s == pytest.approx(0.4)
+    assert known.usual.broker_rate == pytest.approx(25 * MB, rel=1e-3)
     assert set(known.sources) == {"broker_rate", "begin_s", "settle_s"}
+
+
+def test_throttled_run_says_nothing() -> None:
+    lesson = lesson_of(journal_of({0: 12.5, 1: 25.0}, throttle=10 * MB, almost_empty={2: 5.0}))
+    assert lesson == Lesson()
 
 
 def test_known_constant_has_a_narrower_range_than_a_guess() -> None:

@@ -71,6 +71,12 @@ def command(
         list[str] | None,
         typer.Option("--what-if", metavar="FAULT", help='A fault, like "broker 3 dies at 30%"; repeatable.'),
     ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Carry out a small plan message by message, on a simulated cluster. Slower."
+        ),
+    ] = False,
     pace: PaceOptions,
     journal: JournalFolder = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML page.")] = None,
@@ -90,6 +96,7 @@ def command(
         start=start,
         deadline=deadline,
         what_if=what_if or (),
+        exact=exact,
         journal=journal,
         **vars(pace),
     )

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from restow.rehearse.answer import FaultRehearsal, Rehearsal
 
 _ROWS = 20
+_BY = {
+    "executor": "the executor in virtual time",
+    "events": "the executor's schedule in the model",
+    "messages": "the executor on a simulated cluster, message by message",
+}
 
 
 def draw(console: Console, told: Rehearsal) -> None:
@@ -24,9 +29,12 @@ def draw(console: Console, told: Rehearsal) -> None:
     if told.title:
         put(console, clean(told.title), style="bold")
     put(console, sentence(told), style="bold")
-    by = "the executor in virtual time" if told.by == "executor" else "the executor's schedule in the model"
     begins = datetime.fromtimestamp(told.start_ms / 1000).astimezone()
-    put(console, f"throttle {clean(told.throttle)}, begins {begins:%Y-%m-%d %H:%M}; by {by}", style="dim")
+    put(
+        console,
+        f"throttle {clean(told.throttle)}, begins {begins:%Y-%m-%d %H:%M}; by {_BY[told.by]}",
+        style="dim",
+    )
     for name, source in told.known.items():
         put(console, f"{name} is known from {source}", style="dim")
     for note in told.notes:

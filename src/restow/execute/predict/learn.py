@@ -1,9 +1,9 @@
 """Learn the model's constants from the journals of earlier runs on the same cluster.
 
-throttled run      the share of the throttle that passed, at the busiest broker
-run without one    the rate that the busiest broker reached
-any run            how long the shortest step took: the time beside copying
-load model         what a broker has carried for clients: it can do at least that
+run without a throttle   the rate that the busiest broker reached; how long a step with next to no bytes took
+load model               what a broker has carried for clients: it can do at least that
+
+Throttled runs say nothing: they hold the rate that they were told to.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from restow.errors import RestowError
 from restow.execute.journal.journal import read_journal
 from restow.execute.journal.runs import runs_of
-from restow.execute.throttle.throttles import FOLLOWER_RATE
 from restow.plan.files.text import step_of
 from restow.plan.flow.constants import Calibration
 from restow.runtime.disk import SystemDisk
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
 _LEAST_BYTES, _LEAST_S = 20_000_000, 3.0
 """A broker that received less, or for a shorter time, says nothing about rates."""
+_ALMOST_EMPTY = 1 << 20
+"""One fetch brings such a replica, so its step takes no time for copying."""
 _DOUBT = 0.1
 """Even known values vary by this share from run to run."""
 _LATEST = 20
@@ -41,8 +42,8 @@ class Lesson:
     """What one run says."""
 
     broker_rate: float | None = None
-    throttle_share: float | None = None
-    shortest_s: float | None = None
+    step_s: float | None = None
+    """How long a step takes beside copying."""
 
 
 def calibrate(root: str, cluster_id: str, load: LoadModel | None = None) -> Calibration:
@@ -76,17 +77,15 @@ def learned(lessons: Iterable[Lesson]) -> Calibration:
     """Return the calibration that these runs support."""
     lessons = tuple(lessons)
     calibration = Calibration()
-    for name in ("broker_rate", "throttle_share"):
-        values = [value for each in lessons if (value := getattr(each, name)) is not None]
-        if values:
-            doubt = _DOUBT if name == "broker_rate" else _DOUBT / 3
-            spread = (min(values) * (1 - doubt), median(values), max(values) * (1 + doubt))
-            calibration = calibration.know(name, spread, _source(values))
-    shortest = [each.shortest_s for each in lessons if each.shortest_s is not None]
-    if shortest:
+    rates = [each.broker_rate for each in lessons if each.broker_rate is not None]
+    if rates:
+        spread = (min(rates) * (1 - _DOUBT), median(rates), max(rates) * (1 + _DOUBT))
+        calibration = calibration.know("broker_rate", spread, _source(rates))
+    steps = [each.step_s for each in lessons if each.step_s is not None]
+    if steps:
         for name in ("begin_s", "settle_s"):
-            spread = (max(shortest) / 2 * 1.5, median(shortest) / 2, min(shortest) / 2 * 0.5)
-            calibration = calibration.know(name, spread, _source(shortest))
+            spread = (max(steps) / 2 * 1.5, median(steps) / 2, min(steps) / 2 * 0.5)
+            calibration = calibration.know(name, spread, _source(steps))
     return calibration
 
 
@@ -99,52 +98,34 @@ def lesson_of(entries: Sequence[JournalEntry]) -> Lesson:
     begun: dict[TopicPartition, float] = {}
     busy: dict[BrokerId, list[tuple[float, float]]] = defaultdict(list)
     received: Counter[BrokerId] = Counter()
-    rates: set[int] = set()
-    took: list[float] = []
+    almost_empty: list[float] = []
     for entry in entries:
         at_s = entry.at_ms / 1000
         if entry.kind == "throttle":
-            rates |= _rates(entry)
+            return Lesson()
         for step in _steps(entry, "submit"):
             begun[step.partition] = at_s
         for step in _steps(entry, "finished"):
             since_s = begun.pop(step.partition, None)
             if since_s is None or not step.adding:
                 continue
-            took.append(at_s - since_s)
+            if step.size_bytes <= _ALMOST_EMPTY:
+                almost_empty.append(at_s - since_s)
             for broker in step.adding:
                 received[broker] += step.size_bytes
                 busy[broker].append((since_s, at_s))
+    step_s = median(almost_empty) if almost_empty else None
     reached = [
-        received[broker] / seconds
+        received[broker] / (seconds - (step_s or 0.0))
         for broker, spans in busy.items()
         if (seconds := _union_s(spans)) >= _LEAST_S and received[broker] >= _LEAST_BYTES
     ]
-    shortest = min(took) if len(took) >= 5 else None
-    if not reached:
-        return Lesson(shortest_s=shortest)
-    if not rates:
-        return Lesson(broker_rate=max(reached), shortest_s=shortest)
-    asked = median(sorted(rates))
-    share = max(reached) / asked
-    return Lesson(throttle_share=share if 0.5 < share < 1.5 else None, shortest_s=shortest)
+    return Lesson(broker_rate=max(reached, default=None), step_s=step_s)
 
 
 def _steps(entry: JournalEntry, kind: str) -> list[Step]:
     found = entry.facts["steps"] if entry.kind == kind else ()
     return [step_of(each) for each in found] if isinstance(found, (list, tuple)) else []
-
-
-def _rates(entry: JournalEntry) -> set[int]:
-    """Return the rates that an entry sets for followers."""
-    changes = entry.facts["changes"]
-    if not isinstance(changes, (list, tuple)):
-        return set()
-    return {
-        int(each["value"])
-        for each in changes
-        if each["setting"][2] == FOLLOWER_RATE and each["value"] is not None
-    }
 
 
 def _union_s(spans: Iterable[tuple[float, float]]) -> float:

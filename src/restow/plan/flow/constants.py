@@ -27,6 +27,9 @@ class Constants:
     """What one broker can copy between its log dirs."""
     throttle_share: float
     """The share of a throttle that passes. A run corrects the rate that it sets, so it is near 1."""
+    dir_share: float
+    """The share of a throttle between log dirs that passes. A run does not correct it, and Kafka measures
+    bursts against the pauses between them: it takes n bursts in n - 1 pauses for too much."""
     begin_s: float
     """From the request to the first bytes: the controller decides, brokers hear of it, followers fetch."""
     settle_s: float
@@ -39,6 +42,8 @@ class Constants:
     """`num.replica.fetchers`: how many fetches a follower sends to one leader at a time."""
     delete_delay_s: float = 60.0
     """`file.delete.delay.ms`: how long the files of a removed replica still take room."""
+    detect_s: float = 9.0
+    """`broker.session.timeout.ms`: how long a dead broker counts as alive."""
     page_cache_bytes: float | None = None
     """What a broker keeps in memory of its logs; None if nobody knows."""
 
@@ -57,6 +62,7 @@ SLOW = Constants(
     broker_rate=100e6,
     dir_rate=60e6,
     throttle_share=0.94,
+    dir_share=0.82,
     begin_s=1.0,
     settle_s=1.0,
     round_trip_s=0.010,
@@ -66,8 +72,9 @@ USUAL = Constants(
     broker_rate=300e6,
     dir_rate=200e6,
     throttle_share=0.99,
-    begin_s=0.25,
-    settle_s=0.25,
+    dir_share=0.87,
+    begin_s=0.15,
+    settle_s=0.15,
     round_trip_s=0.002,
     request_s=0.005,
 )
@@ -75,6 +82,7 @@ FAST = Constants(
     broker_rate=1000e6,
     dir_rate=600e6,
     throttle_share=1.02,
+    dir_share=0.95,
     begin_s=0.05,
     settle_s=0.05,
     round_trip_s=0.001,

@@ -113,7 +113,8 @@ class Links:
         free = np.empty((3, size))
         free[:2] = np.maximum(constants.broker_rate - self._clients, _LEAST_SHARE * constants.broker_rate)
         free[2] = constants.dir_rate
-        passes = self._throttles * constants.throttle_share
+        shares = (constants.throttle_share, constants.throttle_share, constants.dir_share)
+        passes = self._throttles * np.array(shares)[:, None]
         self.throttled = np.flatnonzero(passes <= free)
         self.capacity[: 3 * size] = np.minimum(free, passes).ravel()
 

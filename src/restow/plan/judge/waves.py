@@ -35,6 +35,8 @@ class _LogDirs:
         self.where: dict[tuple[TopicPartition, BrokerId], Place] = {}
         self.size: dict[tuple[TopicPartition, BrokerId], int] = {}
         """The bytes of each replica on its own disk."""
+        self.told: dict[tuple[TopicPartition, BrokerId], Place] = {}
+        """Where replicas lie as the plan says, for want of a snapshot."""
         self.cordoned: set[Place] = set()
         for broker in snapshot.brokers:
             for each in broker.log_dirs:
@@ -69,7 +71,8 @@ class _LogDirs:
         found = []
         for at, broker in enumerate(step.after):
             target = step.log_dirs[at] if step.log_dirs else ANY_DIR
-            here = self.where.get((step.partition, broker))
+            name = step.partition, broker
+            here = self.where.get(name) or self.told.get(name)
             if broker in step.before and (target == ANY_DIR or here == (broker, target)):
                 continue
             if target != ANY_DIR:
@@ -119,6 +122,8 @@ def check_sound(plan: Plan, snapshot: Snapshot | None = None) -> None:
 def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
     """Yield every rule that is broken at some moment, and every partition that misses its target."""
     log_dirs = _LogDirs(snapshot, [move.partition for move in plan.moves])
+    for move in plan.moves:
+        log_dirs.told.update({(move.partition, b): (b, path) for b, path in move.dirs_before.items()})
     now = {move.partition: move.before for move in plan.moves}
     longest = {move.partition: max(len(move.before), len(move.after)) for move in plan.moves}
     for number, wave in enumerate(plan.waves, 1):
