@@ -273,8 +273,8 @@ class Bench:
 
         def status(now: RunStatus) -> None:
             report = now.report
-            if report.eta is not None and now.ended is None:
-                told_s = (report.eta.soonest_s + report.eta.latest_s) / 2
+            if report.eta_s is not None and now.ended is None:
+                told_s = report.eta_s
                 result.etas.append((time.monotonic() - began_s, told_s))
 
         outcome = self._cluster.execute(

@@ -108,7 +108,7 @@ class Run:
         report = status.report
         full = int(_BAR * report.done_bytes / (report.to_do_bytes or 1))
         words = f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}"
-        state = status.paused or status.waits or until(report.eta)
+        state = status.paused or status.waits or until(report.eta_s)
         print(f"  {'█' * full:·<{_BAR}}  {words}, {human_bytes(report.rate)}/s, {state}", flush=True)
 
     def _kill(self) -> None:

@@ -92,11 +92,10 @@ async def move_between_brokers(
         assert summary is not None
         assert (summary.partitions_moved, summary.partitions_left) == (6, 0)
         assert (summary.copied_bytes, summary.left_bytes, summary.busiest_bytes) == (lies, 0, lies)
-        assert summary.predicted_s == pytest.approx(plan.bytes_to_copy / rate)
-        first = next(each.report for each in stage.statuses if each.report.eta is not None)
-        assert first.eta is not None
+        assert summary.predicted_s == pytest.approx(plan.bytes_to_copy / rate, rel=0.2)
+        first = next(each.report for each in stage.statuses if each.report.eta_s is not None)
         left_s = (first.to_do_bytes - first.done_bytes) / rate  # some may have arrived by then
-        assert first.eta.soonest_s == pytest.approx(left_s, rel=0.2)
+        assert first.eta_s == pytest.approx(left_s, rel=0.2)
 
 
 async def move_between_log_dirs(
@@ -129,7 +128,7 @@ async def move_between_log_dirs(
         assert {each.path: each.done_bytes for each in last.dirs} == lies
         partly = [each for each in stage.statuses if 0 < each.report.done_bytes < each.report.to_do_bytes]
         assert partly, "progress was seen under way"
-        assert all(each.report.eta is not None for each in partly)
+        assert all(each.report.eta_s is not None for each in partly)
         assert any(copy.log_dir == where[copy.partition] for each in partly for copy in each.report.copying)
         assert outcome.summary is not None
         assert outcome.summary.copied_bytes == sum(lies.values())

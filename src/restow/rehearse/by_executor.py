@@ -109,7 +109,7 @@ def run_executor(
 ) -> ExecutedRun:
     """Run the executor on this plan. `expected_s` only decides how often it looks at the whole cluster."""
     every_s = max(options.survey_every_s, expected_s / _SURVEYS)
-    options = replace(options, survey_every_s=every_s)
+    options = replace(options, survey_every_s=every_s, predicts=False)
 
     async def main() -> ExecutedRun:
         movement = Movement(snapshot, constants, loads.starting(start_ms))

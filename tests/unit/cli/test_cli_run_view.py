@@ -12,7 +12,7 @@ from rich.console import Console
 from restow.cli.runs.screen import conclude, log_line
 from restow.cli.runs.view import draw_outcome, duration, picture, until
 from restow.execute.progress.outcome import Ending, RunOutcome, Summary
-from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, ProgressReport
+from restow.execute.progress.progress import BrokerPart, Copying, DirPart, ProgressReport
 from restow.execute.progress.status import RunEvent, RunStatus, status_of
 from restow.execute.progress.stuck import Cause, StuckReplica
 from restow.execute.throttle.pace import ASKED_TO_PAUSE
@@ -27,7 +27,7 @@ def run_status(**changes: object) -> RunStatus:
         done_bytes=2 * GB,
         to_do_bytes=8 * GB,
         rate=50e6,
-        eta=Eta(soonest_s=120, latest_s=300),
+        eta_s=300,
         brokers=(BrokerPart(broker=4, done_bytes=2 * GB, to_do_bytes=8 * GB, replicas=1),),
         copying=(
             Copying(
@@ -72,7 +72,7 @@ def test_picture_shows_progress_brokers_stalls_and_health() -> None:
     text = drawn(run_status())
     for words in (
         "run 20261115-082137   3 of 12 steps done, 1 under way   throttle 50.0 MB/s (auto)",
-        "2.0 GB of 8.0 GB   50.0 MB/s in all   2.0 min to 5.0 min left",
+        "2.0 GB of 8.0 GB   50.0 MB/s in all   5.0 min left",
         "dead target: broker 4 is not there: bring it back",
         "0 under-replicated, 0 offline, requests take 3 ms",
     ):
@@ -144,8 +144,8 @@ def test_duration_uses_the_largest_unit_that_fits(seconds: float, text: str) -> 
     assert duration(seconds) == text
 
 
-def test_until_without_an_estimate_says_why() -> None:
-    assert until(None) == "no estimate yet: nothing has been copied so far"
+def test_until_says_that_the_time_is_not_known() -> None:
+    assert until(None) == "time left not known yet"
 
 
 def test_picture_cuts_no_number_in_a_narrow_terminal() -> None:
@@ -163,7 +163,7 @@ def test_picture_cuts_no_number_in_a_narrow_terminal() -> None:
         done_bytes=111_000_000,
         to_do_bytes=288_400_000,
         rate=1e6,
-        eta=None,
+        eta_s=None,
         brokers=tuple(
             BrokerPart(
                 broker=1000 + number,

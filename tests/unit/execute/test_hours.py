@@ -113,16 +113,6 @@ def test_invalid_hourly_throttle_is_refused_with_the_reason(text: str, says: str
         HourlyThrottle.parse(text)
 
 
-def test_stretch_converts_seconds_to_the_rates_of_later_hours() -> None:
-    throttle = HourlyThrottle.parse(NIGHT)
-    assert throttle.stretch(1800, 21 * 60) == 1800, "it is done before the hour changes"
-    assert throttle.stretch(2 * 3600, 21 * 60) == 3600 + 3600 / 5, "the second hour goes five times as fast"
-    assert throttle.stretch(3600, 5.5 * 60) == 1800 + 1800 * 5, "half of it is left when the night is over"
-    assert HourlyThrottle.parse("auto,22-06=5MB/s").stretch(7200, 21 * 60) == 7200, (
-        "nobody knows what auto does"
-    )
-
-
 @pytest.mark.usefixtures("berlin")
 def test_run_across_midnight_changes_its_throttle_by_the_hour(stage: Stage) -> None:
     set_clock(stage, 2026, 11, 16, 21, 59, 30)

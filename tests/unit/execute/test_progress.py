@@ -1,4 +1,4 @@
-"""Progress: bytes, rates, an estimate as a range, and the reason for each stall."""
+"""Progress: bytes, rates, and the reason for each stall."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from restow.client import PartitionReassignment
 from restow.execute.progress.observation import Observation
-from restow.execute.progress.progress import BrokerPart, DirPart, Eta, RunProgress
+from restow.execute.progress.progress import BrokerPart, DirPart, RunProgress
 from restow.execute.progress.stuck import Cause
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import ANY_DIR, Copy, LogDir, Partition, Step, TopicPartition
@@ -54,18 +54,14 @@ def causes(
     return [each.cause for each in report.still]
 
 
-def test_report_has_bytes_rate_and_estimate() -> None:
+def test_report_has_bytes_and_rate() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     progress.report(observation(0, 0), [STEP])
     report = progress.report(observation(5, 100), [STEP])
     assert (report.done_bytes, report.to_do_bytes, report.rate) == (100, 1000, 20)
-    assert report.eta is not None
-    assert report.eta.soonest_s == report.eta.latest_s == 45
     report = progress.report(observation(15, 400), [STEP])
     assert report.rate == 30
-    assert report.eta is not None
-    assert report.eta.soonest_s < report.eta.latest_s
     assert report.brokers == (
         BrokerPart(broker=1, done_bytes=0, to_do_bytes=0, replicas=0, sent_bytes=400, to_send_bytes=1000),
         BrokerPart(broker=3, done_bytes=400, to_do_bytes=1000, replicas=1),
@@ -80,30 +76,6 @@ def test_dropped_steps_do_not_count() -> None:
     progress.forget([STEP])
     report = progress.report(observation(0, 0), [])
     assert (report.to_do_bytes, report.brokers) == (0, ())
-
-
-def test_report_has_no_estimate_while_no_rate_is_known() -> None:
-    progress = RunProgress(stall_s=30)
-    progress.expect([STEP], LIES)
-    assert progress.report(observation(0, 0), [STEP]).eta is None
-    assert progress.predicted_s is None
-
-
-def test_report_predicts_nothing_later_if_it_could_not_at_first() -> None:
-    progress = RunProgress(stall_s=30)
-    progress.expect([STEP], LIES)
-    progress.report(observation(0, 0), [STEP])
-    progress.finish(STEP, 10)
-    assert progress.report(observation(20, 1000), []).to_do_bytes == 1000
-    assert progress.predicted_s is None
-
-
-def test_estimate_is_bytes_over_throttle_before_anything_has_moved() -> None:
-    progress = RunProgress(stall_s=30)
-    progress.expect([STEP], LIES)
-    report = progress.report(observation(0, 0), [STEP], throttle=ThrottleRates(rate=50))
-    assert report.eta == Eta(soonest_s=20, latest_s=20)
-    assert progress.predicted_s == 20
 
 
 def cluster(
@@ -130,39 +102,6 @@ def cluster(
     )
 
 
-def test_estimate_uses_the_busiest_broker_and_not_the_sum_of_all_rates() -> None:
-    """One leader sends at 10 B/s, half of it to each of two brokers: the rest takes it 76 s."""
-    names = [TopicPartition("t", 0), TopicPartition("t", 1)]
-    steps = [
-        Step(partition=name, before=(1, 2), after=(1, 3 + name.partition), size_bytes=480) for name in names
-    ]
-    sizes = dict.fromkeys(names, 480)
-    progress = RunProgress(stall_s=30)
-    for step in steps:
-        progress.expect([step], LIES)
-    for second in range(0, 22, 2):
-        copied = {(names[0], 3): 5 * second, (names[1], 4): 5 * second}
-        report = progress.report(cluster(second, sizes, copied), steps, throttle=ThrottleRates(rate=10))
-    assert report.rate == 10
-    assert report.eta == Eta(soonest_s=76, latest_s=76)
-    assert progress.predicted_s == 96
-
-
-def test_estimate_waits_for_the_slowest_broker() -> None:
-    names = [TopicPartition("t", 0), TopicPartition("t", 1)]
-    steps = [
-        Step(partition=name, before=(1, 2), after=(1, 3 + name.partition), size_bytes=1000) for name in names
-    ]
-    progress = RunProgress(stall_s=30)
-    for step in steps:
-        progress.expect([step], LIES)
-    for second in range(0, 22, 2):
-        copied = {(names[0], 3): 2 * second, (names[1], 4): 20 * second}
-        report = progress.report(cluster(second, dict.fromkeys(names, 1000), copied), steps)
-    assert report.eta is not None
-    assert report.eta.latest_s == pytest.approx((1000 - 40) / 2)
-
-
 def test_done_never_exceeds_the_total_while_the_leader_grows() -> None:
     """A replica copies what its leader has when it arrives, not what it had when the plan was made."""
     names = [TopicPartition("t", 0), TopicPartition("t", 1)]
@@ -180,7 +119,7 @@ def test_done_never_exceeds_the_total_while_the_leader_grows() -> None:
     progress.finish(steps[0], 39)
     progress.finish(steps[1], 39)
     end = progress.report(cluster(40, sizes, {(names[0], 3): 2190, (names[1], 3): 2200}), [])
-    assert (end.done_bytes, end.to_do_bytes, end.eta) == (4390, 4390, Eta(soonest_s=0, latest_s=0))
+    assert (end.done_bytes, end.to_do_bytes) == (4390, 4390)
     assert progress.copied.busiest() == (Channel(Way.RECEIVED, 3), 4390)
 
 
@@ -208,7 +147,6 @@ def test_replica_that_changes_its_log_dir_counts_with_its_own_size() -> None:
     progress.report(between_dirs(0, 0), [step])
     report = progress.report(between_dirs(4, 200), [step])
     assert (report.done_bytes, report.to_do_bytes, report.rate) == (200, 800, 50)
-    assert report.eta == Eta(soonest_s=12, latest_s=12)
     assert report.dirs == (DirPart(broker=2, path="/e", done_bytes=200, to_do_bytes=800, replicas=1),)
     (copying,) = report.copying
     assert (copying.broker, copying.log_dir, copying.behind_bytes) == (2, "/e", 600)

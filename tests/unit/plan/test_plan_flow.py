@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from restow.model import Limits, Move, Snapshot, Step, TopicPartition
 from restow.plan.flow.constants import USUAL, Constants
 from restow.plan.flow.flows import Flow, Flows
-from restow.plan.flow.forecast import ForecastRun, carry_out
+from restow.plan.flow.forecast import ForecastRun, carry_out, leader_of
 from restow.plan.flow.loads import ClientLoads, PartitionLoad
 from restow.plan.flow.movement import Movement, Start
 from restow.plan.flow.sharing import max_min
@@ -27,6 +28,7 @@ AT_ONCE = Constants(
     broker_rate=1000.0 * MB,
     dir_rate=1000.0 * MB,
     throttle_share=1.0,
+    dir_share=1.0,
     begin_s=0.0,
     settle_s=0.0,
     round_trip_s=0.0001,
@@ -140,7 +142,7 @@ def test_ends_keep_their_own_moments_within_a_grain() -> None:
 def moved(snapshot: Snapshot, *moves: Move, limits: Limits | None = None, movement: Movement) -> ForecastRun:
     admission = Admission(snapshot, limits or Limits())
     schedule = Schedule([steps_of(move) for move in moves], admission)
-    return carry_out(schedule, admission, movement, snapshot)
+    return carry_out(schedule, movement, partial(leader_of, snapshot))
 
 
 def move_of(snapshot: Snapshot, number: int, after: tuple[int, ...], size: int, **more: object) -> Move:

@@ -80,7 +80,7 @@ def test_rehearsal_follows_a_change_of_the_executors_schedule(
     usual = told_of(plan, snapshot, tmp_path)
     events = run_events(plan, snapshot, run_options(throttle="10MB/s"), USUAL, ClientLoads(), start_ms=0)
     admit = Schedule.admit
-    monkeypatch.setattr(Schedule, "admit", lambda self: admit(self) if self._admission.idle else [])
+    monkeypatch.setattr(Schedule, "admit", lambda self: admit(self) if self.admission.idle else [])
     monkeypatch.setattr(Admission, "shut", lambda self, _: not self.idle)
     one_at_a_time = told_of(plan, snapshot, tmp_path)
     changed = run_events(plan, snapshot, run_options(throttle="10MB/s"), USUAL, ClientLoads(), start_ms=0)

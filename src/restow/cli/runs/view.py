@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from restow.execute.progress.outcome import RunOutcome, Summary
-    from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta
+    from restow.execute.progress.progress import BrokerPart, Copying, DirPart
     from restow.execute.progress.status import RunStatus
 
 
@@ -71,7 +71,7 @@ def _throttle(status: RunStatus) -> str:
 
 def _bytes(status: RunStatus) -> Text:
     report = status.report
-    left = "time left unknown while paused" if status.paused else until(report.eta)
+    left = "time left unknown while paused" if status.paused else until(report.eta_s)
     text = Text(f"{_bar(report.done_bytes, report.to_do_bytes)} ", style="green")
     text.append(
         f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}   "
@@ -85,12 +85,9 @@ def _bar(value: int, maximum: int, width: int = _BAR) -> str:
     return bar(value, maximum, width, PRETTY).ljust(width, "·")
 
 
-def until(eta: Eta | None) -> str:
-    """Return the time left, like `3 to 5 min left`."""
-    if eta is None:
-        return "no estimate yet: nothing has been copied so far"
-    low, high = duration(eta.soonest_s), duration(eta.latest_s)
-    return f"{low} left" if low == high else f"{low} to {high} left"
+def until(eta_s: float | None) -> str:
+    """Return the time left, like `3 min left`."""
+    return "time left not known yet" if eta_s is None else f"{duration(eta_s)} left"
 
 
 def duration(seconds: float) -> str:

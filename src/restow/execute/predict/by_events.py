@@ -7,6 +7,7 @@ the executor's modules. Only the looks at the cluster, which find what the model
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from restow.execute.run.give_up import WaitReasons
@@ -14,7 +15,7 @@ from restow.execute.run.other_tools import OtherTools
 from restow.execute.run.steps import chains_of
 from restow.execute.throttle.auto import Signs, decide, first
 from restow.execute.throttle.hours import DAY
-from restow.plan.flow.forecast import carry_out
+from restow.plan.flow.forecast import carry_out, leader_of
 from restow.plan.flow.movement import Movement
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
@@ -98,30 +99,55 @@ def run_events(
 ) -> EventRun:
     """Carry out a plan in the model."""
     movement = Movement(snapshot, constants, loads.starting(start_ms), grain_s=grain_s)
-    clock = _ModelClock(movement, start_ms)
-    chains = chains_of(plan, snapshot)
-    holding = WaitReasons(clock, OtherTools({}), special_last=options.special_last)
-    names = (steps[0].partition for steps in chains.steps)
-    holding.ordinary.update(name for name in names if name.topic not in SPECIAL_TOPICS)
-
-    def held(step: Step) -> str | None:
-        return holding.reason(step, None, busy=not admission.idle)
-
-    admission = Admission(snapshot, plan.limits, held)
-    schedule = Schedule(chains.steps, admission)
+    schedule = Schedule(chains_of(plan, snapshot).steps, Admission(snapshot, plan.limits))
     leaders = _Leaders(snapshot, elect=options.elect)
+    run = run_schedule(
+        schedule,
+        movement,
+        options,
+        partial(leader_of, snapshot),
+        start_ms=start_ms,
+        arrived=lambda step: leaders.arrived(step, movement.now_s),
+    )
+    return EventRun(movement, run, leaders.changes)
+
+
+def run_schedule(
+    schedule: Schedule,
+    movement: Movement,
+    options: RunOptions,
+    sender: Callable[[Step], BrokerId | None],
+    *,
+    start_ms: int,
+    under_way: Iterable[Step] = (),
+    arrived: Callable[[Step], object] = lambda _: None,
+) -> ForecastRun:
+    """Carry out a schedule in the model; `under_way` are steps that it has admitted already.
+
+    `arrived` is called with the last step of each partition, when it ends.
+    """
+    clock = _ModelClock(movement, start_ms)
+    holding = WaitReasons(clock, OtherTools({}), special_last=options.special_last)
+    holding.ordinary.update(name for name in schedule.partitions if name.topic not in SPECIAL_TOPICS)
+    admission = schedule.admission
+    admission.held = lambda step: holding.reason(step, None, busy=not admission.idle)
     _follow_throttle(movement, clock, options)
     may_begin = _hours(movement, clock, options)
 
     def finished(step: Step) -> None:
         if not schedule.rest_of(step.partition):
             holding.ordinary.discard(step.partition)
-            leaders.arrived(step, movement.now_s)
+            arrived(step)
 
-    run = carry_out(
-        schedule, admission, movement, snapshot, may_begin=may_begin, finished=finished, until_s=_LONGEST_S
+    return carry_out(
+        schedule,
+        movement,
+        sender,
+        under_way=under_way,
+        may_begin=may_begin,
+        finished=finished,
+        until_s=_LONGEST_S,
     )
-    return EventRun(movement, run, leaders.changes)
 
 
 class _Leaders:
@@ -183,7 +209,8 @@ def _adapt(movement: Movement, options: RunOptions, set_rate: Callable[[int | No
     """Let the executor's automatic throttle decide, until it is above what brokers can do."""
     links = movement.links
     incoming = max((links.client_rate(Way.RECEIVED, broker) for broker in links.brokers), default=0.0)
-    rate = first(Signs(incoming=incoming, copied=0.0, latency_s=_SLOWEST_S)).rate
+    begins = first(Signs(incoming=incoming, copied=0.0, latency_s=_SLOWEST_S))
+    rate = options.throttle.rate or begins.rate
     set_rate(rate)
 
     def again(number: int = 0) -> None:

@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.execute.progress.estimate import Eta, Speeds, estimate
+from restow.execute.predict.rest import RestOfRun
+from restow.execute.progress.speeds import Speeds
 from restow.execute.progress.stuck import History, StuckReplica, why_stuck
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import ANY_DIR
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from restow.execute.progress.observation import Observation
     from restow.model import BrokerId, Snapshot, Step, TopicPartition
-
-__all__ = ["BrokerPart", "Copying", "DirPart", "Eta", "Job", "ProgressReport", "RunProgress", "places"]
 
 
 class Job(NamedTuple):
@@ -94,7 +93,8 @@ class ProgressReport:
     to_do_bytes: int
     rate: float
     """Recent bytes per second of all replicas together."""
-    eta: Eta | None
+    eta_s: float | None
+    """Seconds left by the flow model; None if no rate is known, or it would never end."""
     brokers: tuple[BrokerPart, ...]
     copying: tuple[Copying, ...]
     still: tuple[StuckReplica, ...]
@@ -129,9 +129,7 @@ class RunProgress:
         self._fresh: list[_Arrived] = []
         self._history: dict[Job, History] = {}
         self._speeds = Speeds()
-        self.predicted_s: float | None = None
-        """Seconds for the whole run at the throttle of the first report; None without a throttle."""
-        self._reported = False
+        self._begun: dict[Step, float] = {}
 
     def expect(self, chain: Sequence[Step], lies: Mapping[BrokerId, str]) -> None:
         """Add the steps of one partition; `lies` maps brokers to the log dirs of its replicas."""
@@ -155,6 +153,10 @@ class RunProgress:
             here = (each for each in copies if each.broker == job.broker and each.future is future)
             self._found[job] = sum(each.size_bytes for each in here)
 
+    def begin(self, steps: Iterable[Step], at_s: float) -> None:
+        """Note when steps were requested."""
+        self._begun.update(dict.fromkeys(steps, at_s))
+
     def forget(self, steps: Iterable[Step]) -> None:
         """Remove steps that will not be carried out."""
         for step in steps:
@@ -163,6 +165,9 @@ class RunProgress:
 
     def finish(self, step: Step, at_s: float) -> None:
         """Count a step as completed."""
+        begun_s = self._begun.pop(step, None)
+        if begun_s is not None:
+            self._speeds.step_took(at_s - begun_s, step.size_bytes)
         for job in self._jobs.pop(step, ()):
             last = self._last.get(job)
             if last is None and self._observation is not None:
@@ -181,14 +186,11 @@ class RunProgress:
         *,
         throttle: ThrottleRates | None = None,
         foreign_rates: Mapping[BrokerId, int] | None = None,
-        stretch: Callable[[float], float] = lambda seconds: seconds,
+        time_left: Callable[[RestOfRun], float | None] = lambda _: None,
         paused: bool = False,
     ) -> ProgressReport:
-        """Return the progress. `stretch` turns seconds at the present throttle into real seconds.
-
-        A paused run has no estimate: nobody knows when it goes on.
-        """
-        throttle = throttle or ThrottleRates()
+        """Return the progress. A paused run has no `time_left`: nobody knows when it goes on."""
+        throttle, in_progress = throttle or ThrottleRates(), tuple(in_progress)
         self._observation = observation
         self._settle(observation)
         copying, waiting = self._look(observation, in_progress)
@@ -204,19 +206,14 @@ class RunProgress:
         self.copied = Traffic(done.by_channel - found.by_channel - self._found_done.by_channel)
         if paused and not copying:
             self._speeds.forget()
-        self._speeds.see(observation.at_s, done, {channel for each in copying for channel in _channels(each)})
-        eta = None if paused else estimate(left, self._speeds, throttle)
-        if not self._reported:
-            self._reported = True
-            predicted = left.seconds_at(throttle.by_way())
-            self.predicted_s = predicted if predicted is None else stretch(predicted)
-        if eta is not None:
-            eta = Eta(soonest_s=stretch(eta.soonest_s), latest_s=stretch(eta.latest_s))
+        self._speeds.see(observation.at_s, done, _busy(copying))
+        rate = self._speeds.of_all()
+        rest = RestOfRun(observation, in_progress, copying, waiting, left, self._speeds)
         return ProgressReport(
             done_bytes=done.copied_bytes,
             to_do_bytes=done.copied_bytes + left.copied_bytes,
-            rate=self._speeds.of_all(),
-            eta=eta,
+            rate=rate,
+            eta_s=None if paused else time_left(rest),
             brokers=_broker_parts(done, left, copying),
             copying=copying,
             still=tuple(self._still(copying, observation, throttle, foreign_rates or {})),
@@ -339,6 +336,16 @@ def _add(traffic: Traffic, job: Job, sender: BrokerId | None, size_bytes: int) -
         traffic.copy(size_bytes, to=job.broker, sender=sender)
     else:
         traffic.copy_within(size_bytes, job.broker)
+
+
+def _busy(copying: Iterable[Copying]) -> dict[Channel, set[Job]]:
+    """Return the replicas that are being copied through each channel."""
+    found: dict[Channel, set[Job]] = {}
+    for each in copying:
+        if each.answered and each.behind_bytes:
+            for channel in _channels(each):
+                found.setdefault(channel, set()).add(each.job)
+    return found
 
 
 def _channels(each: Copying) -> Iterator[Channel]:

@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from restow.execute.predict.rest import TimeLeft
 from restow.execute.progress.outcome import Summary
-from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, ProgressReport
+from restow.execute.progress.progress import BrokerPart, Copying, DirPart, ProgressReport
 from restow.execute.progress.stuck import Cause, StuckReplica
 from restow.model import TopicPartition
 
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from restow.execute.journal.ledger import RunLedger
+    from restow.execute.predict.rest import RestOfRun
     from restow.execute.progress.observation import Observation
     from restow.execute.progress.progress import RunProgress
     from restow.execute.run.in_progress import ReassignmentsInProgress
     from restow.execute.throttle.pace import Pace
     from restow.execute.throttle.throttling import Throttling
+    from restow.plan.flow.constants import Calibration
     from restow.plan.schedule.schedule import Schedule
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
@@ -81,9 +84,7 @@ class RunStatus:
             "done_bytes": report.done_bytes,
             "to_do_bytes": report.to_do_bytes,
             "rate": round(report.rate),
-            "eta_s": None
-            if report.eta is None
-            else [round(report.eta.soonest_s, 1), round(report.eta.latest_s, 1)],
+            "eta_s": None if report.eta_s is None else round(report.eta_s, 1),
             "steps_done": self.steps_done,
             "steps_left": self.steps_left,
             "under_way": self.under_way,
@@ -122,12 +123,12 @@ class RunStatus:
 
 def status_of(document: Mapping[str, Any]) -> RunStatus:
     """Read the JSON of `RunStatus.document`; raise KeyError, TypeError or ValueError if it is not valid."""
-    eta = document["eta_s"]
+    eta_s = document["eta_s"]
     report = ProgressReport(
         done_bytes=int(document["done_bytes"]),
         to_do_bytes=int(document["to_do_bytes"]),
         rate=float(document["rate"]),
-        eta=None if eta is None else Eta(soonest_s=float(eta[0]), latest_s=float(eta[1])),
+        eta_s=None if eta_s is None else float(eta_s),
         brokers=tuple(
             BrokerPart(broker=int(broker), **{name: int(value) for name, value in part.items()})
             for broker, part in dict(document["brokers"]).items()
@@ -243,10 +244,12 @@ class RunReporter:
         pace: Pace,
         in_progress: ReassignmentsInProgress,
         listener: Callable[[RunStatus], object],
+        known: Calibration,
     ) -> None:
         self._run, self._clock, self._progress, self._schedule = run, clock, progress, schedule
         self._throttling, self._pace, self._in_progress = throttling, pace, in_progress
-        self._listener = listener
+        self._listener, self._time_left = listener, TimeLeft(known)
+        self._predicted_s: float | None = None
         self._began_s = clock.monotonic_s()
         self._begun = frozenset(step.partition for step in schedule.waiting)
         self._last: ProgressReport | None = None
@@ -260,11 +263,12 @@ class RunReporter:
             self._in_progress.steps,
             throttle=wanted,
             foreign_rates=self._throttling.foreign_rates,
-            stretch=self._pace.stretch,
+            time_left=self._seconds_left,
             paused=paused is not None,
         )
         if ended is None:
             self._pace.learn(self._last)
+            self._predicted_s = self._predicted_s or self._last.eta_s
         self._listener(
             RunStatus(
                 run=self._run,
@@ -298,10 +302,17 @@ class RunReporter:
             copied_bytes=copied.copied_bytes,
             left_bytes=0 if self._last is None else self._last.to_do_bytes - self._last.done_bytes,
             seconds=self._clock.monotonic_s() - self._began_s,
-            predicted_s=self._progress.predicted_s,
+            predicted_s=self._predicted_s,
             busiest="" if busiest is None else str(busiest[0]),
             busiest_bytes=0 if busiest is None else busiest[1],
         )
+
+    def _seconds_left(self, rest: RestOfRun) -> float | None:
+        pace = self._pace
+        if not pace.in_force.predicts:
+            return None
+        now_ms, behind_s = self._clock.now_ms(), pace.behind_s
+        return self._time_left.seconds(rest, self._schedule, pace.in_force, now_ms=now_ms, behind_s=behind_s)
 
     def _left(self, names: Iterable[TopicPartition]) -> set[TopicPartition]:
         return {name for name in names if self._schedule.rest_of(name)}

@@ -6,21 +6,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
+from restow.execute.predict.rest import TimeLeft, brokers_of
 from restow.execute.progress.observation import look
 from restow.execute.progress.progress import RunProgress
 from restow.execute.progress.status import RunStatus, read_status
 from restow.execute.run.lock import holder_of
-from restow.model import ANY_DIR, ReplicaAssignment, Step
+from restow.execute.run.options import RunOptions
+from restow.model import ANY_DIR, Limits, ReplicaAssignment, Step
+from restow.plan.flow.constants import Calibration
+from restow.plan.schedule.admission import Admission
+from restow.plan.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection
 
     from restow.execute.journal.runs import Runs
+    from restow.execute.predict.rest import RestOfRun
     from restow.execute.progress.observation import Observation
     from restow.execute.run.start import RunContext
     from restow.model import TopicPartition
 
 _STALL_S = 30.0
+_NO_LIMITS = Limits(moves_in=1_000_000, moves_out=1_000_000, fill=1_000_000)
 
 
 async def watch(world: RunContext, every_s: float) -> AsyncGenerator[RunStatus, None]:
@@ -56,6 +63,7 @@ class Strangers:
         self.known: dict[TopicPartition, Step] = {}
         """The moves that were in progress at the last look."""
         self._done = 0
+        self._time_left = TimeLeft(Calibration())
 
     def see(self, observation: Observation, ours: Collection[TopicPartition] = ()) -> RunStatus:
         """Return the progress of these moves."""
@@ -73,7 +81,7 @@ class Strangers:
                 self.known[name] = step
         return RunStatus(
             run="",
-            report=self._progress.report(observation, self.known.values()),
+            report=self._progress.report(observation, self.known.values(), time_left=self._seconds_left),
             steps_done=self._done,
             steps_left=len(self.known),
             under_way=len(self.known),
@@ -85,6 +93,13 @@ class Strangers:
             offline=len(observation.offline),
             latency_s=observation.latency_s,
         )
+
+    def _seconds_left(self, rest: RestOfRun) -> float | None:
+        """Return when all of these moves are done; all of them are under way."""
+        admission = Admission(brokers_of(rest.observation), _NO_LIMITS)
+        schedule = Schedule(([step] for step in rest.under_way), admission)
+        rest = rest._replace(under_way=())
+        return self._time_left.seconds(rest, schedule, RunOptions(special_last=False), now_ms=0)
 
 
 def _planned(runs: Runs, name: str) -> frozenset[TopicPartition]:

@@ -38,6 +38,7 @@ from restow.execute.throttle.pace import Pace
 from restow.execute.throttle.throttling import Throttling
 from restow.plan.drift import REMADE, remade
 from restow.plan.files.text import step_document
+from restow.plan.flow.constants import Calibration
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
 from restow.runtime.call_to_end import CalledToEnd, hear_the_call_to_end
@@ -69,6 +70,7 @@ class Executor:
         watcher: RunListener,
         mark: Mark,
         why_no_undo: Callable[[RunLedger], Awaitable[str | None]] | None = None,
+        known: Calibration | None = None,
     ) -> None:
         self._admin, self._clock, self._run_journal = admin, clock, book
         self._options, self._watcher, self._mark = options, watcher, mark
@@ -94,7 +96,15 @@ class Executor:
         self._elections = Elections(admin, clock, book, self._aims, options.elections_at_once, self.tell)
         run, tell = book.folder.rpartition("/")[2], watcher.status
         self._reporter = RunReporter(
-            run, clock, self._progress, self._schedule, self._throttling, self.pace, self._in_progress, tell
+            run,
+            clock,
+            self._progress,
+            self._schedule,
+            self._throttling,
+            self.pace,
+            self._in_progress,
+            tell,
+            known or Calibration(),
         )
         self._strange, self._adopted = chains.strange, chains.in_progress
         self._snapshot = snapshot
@@ -307,6 +317,7 @@ class Executor:
             return
         submitted = [SubmittedStep(step=step, dirs=self._target_log_dirs(step)) for step in begun]
         self._in_progress.begin(submitted)
+        self._progress.begin(begun, self._clock.monotonic_s())
         self.pace.something_changed()
         for step in begun:
             self.tell(

@@ -48,6 +48,8 @@ class RunOptions:
     """The run ends after this long with nothing under way and nothing that may begin."""
     patience_s: float = 300.0
     """The run ends after the cluster has been unreachable for this long."""
+    predicts: bool = True
+    """Whether the run tells the time left. A rehearsal, which is a prediction itself, does not."""
 
 
 class RunFlags(TypedDict, total=False):

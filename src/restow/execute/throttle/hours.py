@@ -12,19 +12,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.sizes import parse_rate
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 AUTO, NONE = "auto", "none"
 DAY = 24 * 60
 _HOURS = re.compile(r"([01]?\d|2[0-3])(?::([0-5]\d))?-([01]?\d|2[0-4])(?::([0-5]\d))?", re.ASCII)
-_DAYS_AHEAD = 366
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,26 +107,3 @@ class HourlyThrottle:
         """Say which part of the day it is."""
         part = next((str(hours) for hours, _ in self.by_hour if hours.contain(minute)), "the rest of the day")
         return f"it is {minute // 60:02}:{minute % 60:02}, and {part} has {self.at(minute).text}"
-
-    def stretch(self, seconds: float, minute: float) -> float:
-        """Turn seconds at the present rate into seconds at the rates of the coming hours.
-
-        The rates of `auto` and `none` cannot be known, so they count as the present rate.
-        """
-        now = self.at(int(minute)).bytes_per_s
-        if now is None:
-            return seconds
-        took_s, left_s = 0.0, seconds
-        for begin, end in self._pieces(minute):
-            faster = (self.at(int(begin) % DAY).bytes_per_s or now) / now
-            length_s = (end - begin) * 60
-            if length_s * faster >= left_s:
-                return took_s + left_s / faster
-            took_s, left_s = took_s + length_s, left_s - length_s * faster
-        return took_s + left_s
-
-    def _pieces(self, minute: float) -> Iterator[tuple[float, float]]:
-        """Yield the periods with one rate each, from now on for a year."""
-        edges = sorted({edge % DAY for hours, _ in self.by_hour for edge in (hours.begin, hours.end)})
-        later = (day * DAY + edge for day in range(_DAYS_AHEAD) for edge in edges)
-        return pairwise((minute, *(each for each in later if each > minute)))

@@ -161,9 +161,16 @@ class Pace:
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
         return now.hour * 60 + now.minute + now.second / 60
 
-    def stretch(self, seconds: float) -> float:
-        """Turn seconds at the present throttle into seconds at the throttles of the coming hours."""
-        return seconds if self.hourly is None else self.hourly.stretch(seconds, self._minute())
+    @property
+    def in_force(self) -> RunOptions:
+        """Return the run's options with the throttle as it is now."""
+        wanted = self._throttling.wanted
+        return replace(self._options, throttle=wanted, auto=self.auto, hourly=self.hourly)
+
+    @property
+    def behind_s(self) -> float:
+        """Return how far the run is behind its throttle; negative if it is ahead."""
+        return self._regulator.behind_s
 
     def start(self, observation: Observation) -> None:
         """Take the first of the two observations that an automatic throttle starts from."""

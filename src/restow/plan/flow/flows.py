@@ -95,6 +95,11 @@ class Flows(Generic[K]):
         self._share()
         return dict(zip(self._keys, np.maximum(self._numbers[0], 0.0).tolist(), strict=True))
 
+    def rates_now(self) -> Floats:
+        """Return the bytes per second through each link now."""
+        self._share()
+        return self.link_rates
+
     def links_changed(self) -> None:
         """Share anew, because capacities have changed."""
         self._stale = True

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from restow.plan.flow.movement import Start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from restow.model import BrokerId, Snapshot, Step, TopicPartition
     from restow.plan.flow.movement import Movement
-    from restow.plan.schedule.admission import Admission
     from restow.plan.schedule.schedule import Schedule
 
 
@@ -52,28 +51,34 @@ def leader_of(snapshot: Snapshot, step: Step) -> BrokerId | None:
 
 def carry_out(
     schedule: Schedule,
-    admission: Admission,
     movement: Movement,
-    snapshot: Snapshot,
+    sender: Callable[[Step], BrokerId | None],
     *,
+    under_way: Iterable[Step] = (),
     may_begin: Callable[[], bool] = lambda: True,
     finished: Callable[[Step], object] = lambda _: None,
     until_s: float = inf,
 ) -> ForecastRun:
     """Carry out the schedule until its end, or until nothing can go on.
 
+    `sender` is the broker that sends a step's copies, and `under_way` are steps that are admitted already.
     `finished` is called with each step that ends, before others begin. While `may_begin` says no, nothing
     begins; whoever decides that wakes the movement when the answer changes.
     """
     run = ForecastRun()
     began: dict[TopicPartition, tuple[int, float]] = {}
-    while schedule.left:
-        begun = schedule.admit() if may_begin() else []
+
+    def begin(begun: Iterable[Step], *, at_once: bool) -> None:
+        starts = []
         for step in begun:
             began[step.partition] = len(run.steps), movement.now_s
             run.steps.append(StepTimes(step, movement.now_s, inf))
-        starts = [Start(step, leader_of(snapshot, step), admission.arrivals(step)) for step in begun]
-        movement.begin(starts)
+            starts.append(Start(step, sender(step), schedule.admission.arrivals(step)))
+        movement.begin(starts, at_once=at_once)
+
+    begin(under_way, at_once=True)
+    while schedule.left:
+        begin(schedule.admit() if may_begin() else (), at_once=False)
         if movement.next_s == inf:
             run.endless = tuple(movement.endless())
             run.stuck = None if run.endless else schedule.why_stuck() or "nothing may begin"

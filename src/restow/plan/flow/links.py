@@ -49,6 +49,7 @@ class Links:
         self._throttles = np.full((3, len(self.brokers)), inf)
         self._clients = np.zeros((2, len(self.brokers)))
         self._most_clients = self._clients
+        self._measured = np.full((3, len(self.brokers)), inf)
         self.throttled: Ints = np.zeros(0, dtype=np.int64)
         """The links that a throttle limits."""
         self.capacity: Floats = np.full(self.nothing + 1, inf)
@@ -103,6 +104,10 @@ class Links:
         """Set what clients, and replicas in sync, send through every broker: out, and in."""
         self._clients, self._most_clients = rates, np.maximum(rates, self._most_clients)
 
+    def slow(self, way: Way, broker: BrokerId, rate: float) -> None:
+        """Limit a broker to what was measured there; `refresh` makes it count."""
+        self._measured[_WAYS[way], self._index[broker]] = rate
+
     def client_rate(self, way: Way, broker: BrokerId) -> float:
         """Return the most that clients have sent through a broker one way."""
         return float(self._most_clients[_WAYS[way], self._index[broker]])
@@ -113,6 +118,7 @@ class Links:
         free = np.empty((3, size))
         free[:2] = np.maximum(constants.broker_rate - self._clients, _LEAST_SHARE * constants.broker_rate)
         free[2] = constants.dir_rate
+        free = np.minimum(free, self._measured)
         shares = (constants.throttle_share, constants.throttle_share, constants.dir_share)
         passes = self._throttles * np.array(shares)[:, None]
         self.throttled = np.flatnonzero(passes <= free)

@@ -119,8 +119,8 @@ class Movement:
     def under_way(self) -> int:
         return len(self._open)
 
-    def begin(self, starts: Iterable[Start]) -> None:
-        """Begin steps now; their copies begin when the brokers have heard of them."""
+    def begin(self, starts: Iterable[Start], *, at_once: bool = False) -> None:
+        """Begin steps now; their copies begin when the brokers have heard of them, or at once."""
         opened = [_Open(start, self.now_s) for start in starts]
         for each in opened:
             step = each.start.step
@@ -133,7 +133,8 @@ class Movement:
                 self._settle(each, self.now_s)
         moving = [each for each in opened if each.copies]
         if moving:
-            self.at(self.now_s + self._constants.begin_s, lambda: self._begin_copies(moving))
+            after_s = 0.0 if at_once else self._constants.begin_s
+            self.at(self.now_s + after_s, lambda: self._begin_copies(moving))
 
     def cancel(self, partition: TopicPartition, broker: BrokerId | None = None) -> None:
         """Stop a reassignment, or a broker's copy to another log dir, and free what it has written."""
@@ -234,19 +235,24 @@ class Movement:
     def _begin_copies(self, opened: Iterable[_Open]) -> None:
         ceiling, links = self._constants.copy_ceiling, self.links
         for each in opened:
-            name, start = each.start.step.partition, each.start
+            start = each.start
             if self._open.get(start.key) is not each:
                 continue
-            size = self.size_of(name) or float(start.step.size_bytes)
             for key in sorted(each.copies - self._redirected):
                 grows = self._written(key)
                 path = start.arrivals.get(key.broker)
                 if key.within:
-                    route, copied = links.copy_within(key.broker, path or ANY_DIR), self._own(key, size)
+                    route = links.copy_within(key.broker, path or ANY_DIR)
                 else:
-                    route, copied = links.copy_between(start.sender, key.broker, path), size
-                self.flows.begin(Flow(key=key, links=route, left_bytes=copied, grows=grows, ceiling=ceiling))
+                    route = links.copy_between(start.sender, key.broker, path)
+                left = self.to_copy(key, start.step)
+                self.flows.begin(Flow(key=key, links=route, left_bytes=left, grows=grows, ceiling=ceiling))
         self.flows.capacity = links.capacity
+
+    def to_copy(self, key: CopyKey, step: Step, /) -> float:
+        """Return the bytes that a copy has to bring when it begins."""
+        size = self.size_of(key.partition) or float(step.size_bytes)
+        return self._own(key, size) if key.within else size
 
     def _own(self, key: CopyKey, size: float) -> float:
         found = self._snapshot.partition(key.partition)

@@ -7,6 +7,7 @@ bytes count twice, in the old place and in the new; the old place is freed when 
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.plan.schedule.log_dirs import LogDirSpace
@@ -50,12 +51,20 @@ class Admission:
     ) -> None:
         """Set the limits; `held` may give further reasons to wait, from the present state of the cluster."""
         self.limits = limits
-        self._held = held
+        self.held = held
         self.log_dirs = LogDirSpace(snapshot, limits.fill)
         self._snapshot = snapshot
         self._into: Counter[BrokerId] = Counter()
         self._out_of: Counter[BrokerId] = Counter()
         self._admitted: dict[TopicPartition, _Admitted] = {}
+
+    def fork(self) -> Admission:
+        """Return the same state, to look ahead from here: only limits and room hold steps back in it."""
+        other = copy(self)
+        other.held, other.log_dirs = None, self.log_dirs.fork()
+        into, out_of = Counter(self._into), Counter(self._out_of)
+        vars(other).update(_into=into, _out_of=out_of, _admitted=dict(self._admitted))
+        return other
 
     @property
     def idle(self) -> bool:
@@ -111,7 +120,7 @@ class Admission:
             return reason
         if full := self.log_dirs.too_full(step):
             return f"{full[1]} of broker {full[0]} would be filled past {self.limits.fill:.0%}"
-        return None if self._held is None else self._held(step)
+        return None if self.held is None else self.held(step)
 
     def begin(self, step: Step, route: Route | None = None) -> None:
         """Count a step as under way, whether or not it would have been admitted."""

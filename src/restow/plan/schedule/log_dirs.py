@@ -8,7 +8,8 @@ fits. Cordoned log dirs keep their replicas and receive no more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.model import ANY_DIR
@@ -77,6 +78,17 @@ class LogDirSpace:
                 if log_dir is not None and not future:
                     log_dir.replicas += 1
                     log_dir.replica_bytes += size
+
+    def fork(self) -> LogDirSpace:
+        """Return the same state, to look ahead from here."""
+        other = copy(self)
+        uses = {
+            broker: {path: replace(use) for path, use in log_dirs.items()}
+            for broker, log_dirs in self._log_dirs.items()
+        }
+        locations = {name: dict(found) for name, found in self._locations.items()}
+        vars(other).update(_log_dirs=uses, _locations=locations)
+        return other
 
     def of(self, broker: BrokerId) -> Mapping[str, LogDirUse]:
         """Return the working log dirs of a broker by path; none if they are unknown."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -18,7 +19,7 @@ from restow.model import ANY_DIR, Step
 from restow.plan.schedule.admission import Admission, Gate, Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from restow.model import BrokerId, Limits, Move, Snapshot, TopicPartition
 
@@ -79,7 +80,7 @@ class Schedule:
 
     def __init__(self, chains: Iterable[Sequence[Step]], admission: Admission) -> None:
         """Take one chain per partition: its steps, to be carried out one after the other."""
-        self._admission = admission
+        self.admission = admission
         self._lines: dict[Route, _Line] = {}
         self._gates: dict[Gate, list[_Entry]] = {}
         """Lines by the turn of their first step; some entries are outdated."""
@@ -93,6 +94,29 @@ class Schedule:
                 self._rest[steps[0].partition] = turn, steps
                 self._line_up(turn, steps[0])
 
+    def fork(self) -> Schedule:
+        """Return the same state, with an admission of its own, to look ahead from here."""
+        other = copy(self)
+        other.admission = self.admission.fork()
+        lines = {route: _Line(route, list(line.steps)) for route, line in self._lines.items()}
+        gates = {
+            gate: [(turn, number, lines[line.route]) for turn, number, line in entries]
+            for gate, entries in self._gates.items()
+        }
+        rest = {name: (turn, deque(steps)) for name, (turn, steps) in self._rest.items()}
+        vars(other).update(_lines=lines, _gates=gates, _rest=rest, _serial=count(next(self._serial)))
+        return other
+
+    @property
+    def partitions(self) -> Iterable[TopicPartition]:
+        """Return the partitions with steps left."""
+        return self._rest.keys()
+
+    @property
+    def steps(self) -> Iterator[Step]:
+        """Yield all steps that are left."""
+        return (step for _, steps in self._rest.values() for step in steps)
+
     @property
     def waiting(self) -> tuple[Step, ...]:
         """Return the next step of each partition that has not begun it."""
@@ -100,7 +124,7 @@ class Schedule:
 
     def admit(self) -> list[Step]:
         """Begin every step that may begin, and return them."""
-        admission = self._admission
+        admission = self.admission
         order = [(ways[0][0], ways[0][1], gate, ways) for gate, ways in self._gates.items() if ways]
         heapq.heapify(order)
         begun: list[Step] = []
@@ -129,7 +153,7 @@ class Schedule:
 
     def finish(self, step: Step) -> None:
         """Count a step as completed; the next one of its partition lines up."""
-        self._admission.finish(step)
+        self.admission.finish(step)
         self.left -= 1
         turn, rest = self._rest[step.partition]
         rest.popleft()
@@ -141,19 +165,19 @@ class Schedule:
     def adopt(self, step: Step) -> None:
         """Count a partition's next step as under way, whether or not it would be admitted."""
         self._leave_line(step)
-        self._admission.begin(step)
+        self.admission.begin(step)
 
     def drop(self, step: Step) -> None:
         """Remove a step that was cancelled or will not begin, and all later steps of its partition."""
-        if self._admission.has_admitted(step):
-            self._admission.give_up(step)
+        if self.admission.has_admitted(step):
+            self.admission.give_up(step)
         else:
             self._leave_line(step)
         self.left -= len(self._rest.pop(step.partition)[1])
 
     def put_back(self, step: Step) -> None:
         """Let a step wait again that could not begin after all."""
-        self._admission.give_up(step)
+        self.admission.give_up(step)
         self._line_up(self._rest[step.partition][0], step)
 
     def rest_of(self, partition: TopicPartition) -> tuple[Step, ...]:
@@ -162,11 +186,11 @@ class Schedule:
 
     def why_stuck(self) -> str | None:
         """Say what blocks the first waiting step if nothing is under way."""
-        if not self._admission.idle:
+        if not self.admission.idle:
             return None
         for line in self._lines.values():
             for _, step in line.steps:
-                return f"{step.partition.topic}-{step.partition.partition}: {self._admission.hindrance(step)}"
+                return f"{step.partition.topic}-{step.partition.partition}: {self.admission.hindrance(step)}"
         return None
 
     def _leave_line(self, step: Step) -> None:
@@ -178,7 +202,7 @@ class Schedule:
 
     def _line_up(self, turn: int, step: Step) -> None:
         """Line up a step with its partition's turn, so that partitions under way are completed first."""
-        route = self._admission.route(step)
+        route = self.admission.route(step)
         line = self._lines.get(route)
         if line is None:
             line = self._lines[route] = _Line(route)

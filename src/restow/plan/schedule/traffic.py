@@ -1,7 +1,6 @@
 """Compute what each broker has to receive, send, and copy between its log dirs, and how long that takes.
 
-The broker with the most to do sets the time. `restow show` estimates a plan this way, and a run estimates the
-rest of its plan.
+The broker with the most to do sets the least time, which `restow show` tells.
 """
 
 from __future__ import annotations

@@ -1,0 +1,215 @@
+"""Predict when the rest of a run is done: its schedule as it is now, in the flow model.
+
+What is left of every copy, waiting or under way, comes from the last observation. The throttle in force and
+those of later hours limit brokers, and what the run has measured replaces the constants of the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.execute.predict.by_events import run_schedule
+from restow.model import LiveBroker, Snapshot
+from restow.plan.flow.loads import ClientLoads, PartitionLoad
+from restow.plan.flow.movement import CopyKey, Movement
+from restow.plan.schedule.traffic import Way
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from restow.execute.progress.observation import Observation
+    from restow.execute.progress.progress import Copying
+    from restow.execute.progress.speeds import Speeds
+    from restow.execute.run.options import RunOptions
+    from restow.execute.throttle.throttles import ThrottleRates
+    from restow.model import BrokerId, Step, TopicPartition
+    from restow.plan.flow.constants import Calibration, Constants
+    from restow.plan.flow.movement import Start
+    from restow.plan.schedule.schedule import Schedule
+    from restow.plan.schedule.traffic import Channel, Traffic
+
+_EVERY_S, _STEPS_PER_S = 2.0, 1000.0
+"""The rest is computed anew this often, and less often the more steps are left. In between time passes."""
+_EXACT_STEPS, _GRAINS = 1000, 300
+"""With more steps, ends are dealt with in grains of time."""
+_GROWTH_S = 10.0
+_HELD, _HELD_WITHIN = 0.85, 0.7
+"""Whoever gets less than this share of a throttle is held back by something else. Between log dirs, throttles
+are not corrected, and let through less."""
+_SLOW = 0.6
+"""A broker that receives less than this share of what the model says is slow by itself."""
+_CORRECTS = 0.25
+"""By how much at most a run's correction makes it faster or slower than its throttle."""
+
+
+class RestOfRun(NamedTuple):
+    """What is left at one moment, and what was measured so far."""
+
+    observation: Observation
+    under_way: Iterable[Step]
+    copying: tuple[Copying, ...]
+    waiting: tuple[Copying, ...]
+    left: Traffic
+    speeds: Speeds
+
+
+class TimeLeft:
+    """The time left of one run, computed anew every few seconds."""
+
+    def __init__(self, known: Calibration) -> None:
+        self._known = known
+        self._first: dict[TopicPartition, tuple[float, int]] = {}
+        """When each partition was seen first, and its size then."""
+        self._throttle: ThrottleRates | None = None
+        self._at_s, self._left_s = -inf, inf
+
+    def seconds(
+        self,
+        rest: RestOfRun,
+        schedule: Schedule,
+        options: RunOptions,
+        *,
+        now_ms: int,
+        behind_s: float = 0.0,
+    ) -> float | None:
+        """Return the seconds left, or None if no rate is known or it would never end.
+
+        `options` has the throttle in force. `behind_s` is how far the run is behind it, or ahead if negative:
+        a run with a fixed throttle makes up for that.
+        """
+        at_s = rest.observation.at_s
+        changed = not options.auto and options.throttle != self._throttle
+        if changed:
+            if self._throttle is not None:
+                rest.speeds.forget()
+            self._throttle = options.throttle
+        if changed or at_s - self._at_s >= max(_EVERY_S, schedule.left / _STEPS_PER_S):
+            self._at_s = at_s
+            self._left_s = self._compute(rest, schedule, options, now_ms, behind_s)
+        return None if self._left_s == inf else max(0.0, self._left_s - (at_s - self._at_s))
+
+    def _compute(
+        self, rest: RestOfRun, schedule: Schedule, options: RunOptions, now_ms: int, behind_s: float
+    ) -> float:
+        """Carry out the rest in the model."""
+        if not schedule.left:
+            return 0.0
+        steady = rest.speeds.steady()
+        constants = self._constants(rest.speeds, steady, options)
+        throttle = options.throttle.by_way()
+        rates = _capacities(constants, throttle)
+        guessed = {Way.RECEIVED, Way.SENT, Way.WITHIN} - throttle.keys()
+        guessed -= self._measured(rest.speeds, steady)
+        if rest.left.seconds_at({way: rate for way, rate in rates.items() if way not in guessed}) is None:
+            return inf
+        grain_s = 0.0
+        if schedule.left > _EXACT_STEPS:
+            grain_s = (rest.left.seconds_at(rates) or 0.0) / _GRAINS
+        brokers = {broker for step in schedule.steps for broker in (*step.before, *step.after)}
+        movement = _RestMovement(rest, brokers, constants, self._growth(rest), steady, grain_s)
+        senders = {each.partition: each.leader for each in rest.waiting + rest.copying if not each.log_dir}
+        forked = schedule.fork()
+        run = run_schedule(
+            forked,
+            movement,
+            options,
+            lambda step: senders.get(step.partition, step.before[0] if step.before else None),
+            start_ms=now_ms,
+            under_way=[step for step in rest.under_way if forked.admission.has_admitted(step)],
+        )
+        if run.seconds == inf or options.auto or rates[Way.RECEIVED] == constants.broker_rate:
+            return run.seconds
+        return min(max(run.seconds - behind_s, run.seconds / (1 + _CORRECTS)), run.seconds / (1 - _CORRECTS))
+
+    def _measured(self, speeds: Speeds, steady: Mapping[Channel, float]) -> set[Way]:
+        """Return the ways whose rates are measured, in this run or in earlier ones."""
+        found = {channel.way for channel, rate in (steady or speeds.overall()).items() if rate > 0}
+        if "broker_rate" in self._known.sources or found & {Way.RECEIVED, Way.SENT}:
+            found |= {Way.RECEIVED, Way.SENT}
+        return found | ({Way.WITHIN} if "dir_rate" in self._known.sources else set())
+
+    def _constants(self, speeds: Speeds, steady: Mapping[Channel, float], options: RunOptions) -> Constants:
+        """Return the model's constants, with what this run has measured instead of guesses."""
+        constants, throttle = self._known.usual, options.throttle
+        rates = steady or speeds.overall()
+        network = max((rate for (way, _), rate in rates.items() if way is not Way.WITHIN), default=0.0)
+        within = max((rate for (way, _), rate in rates.items() if way is Way.WITHIN), default=0.0)
+        if network > 0:
+            share = network / throttle.rate if throttle.rate else 0.0
+            if share < _HELD:
+                constants = replace(constants, broker_rate=network)
+            elif options.auto:
+                constants = replace(constants, throttle_share=min(share, 1.0))
+        if within > 0:
+            share = within / throttle.dir_rate if throttle.dir_rate else 0.0
+            name, value = ("dir_rate", within) if share < _HELD_WITHIN else ("dir_share", min(share, 1.0))
+            constants = replace(constants, **{name: value})  # type: ignore[arg-type]
+        if not steady and rates:
+            constants = replace(constants, begin_s=0.0, settle_s=0.0)  # the rates have them in them
+        elif (step_s := speeds.step_s(network or within)) is not None:
+            constants = replace(constants, begin_s=step_s / 2, settle_s=step_s / 2)
+        return constants
+
+    def _growth(self, rest: RestOfRun) -> dict[TopicPartition, float]:
+        """Return how fast producers let partitions grow, as seen so far."""
+        at_s, found = rest.observation.at_s, {}
+        for each in rest.copying + rest.waiting:
+            since_s, size = self._first.setdefault(each.partition, (at_s, each.size_bytes))
+            if at_s - since_s >= _GROWTH_S and each.size_bytes > size:
+                found[each.partition] = (each.size_bytes - size) / (at_s - since_s)
+        return found
+
+
+class _RestMovement(Movement):
+    """A movement whose copies have what is left of them now."""
+
+    def __init__(
+        self,
+        rest: RestOfRun,
+        brokers: Iterable[BrokerId],
+        constants: Constants,
+        growth: Mapping[TopicPartition, float],
+        steady: Mapping[Channel, float],
+        grain_s: float,
+    ) -> None:
+        loads = ClientLoads(by_partition={name: PartitionLoad(rate) for name, rate in growth.items()})
+        super().__init__(brokers_of(rest.observation, brokers), constants, loads, grain_s=grain_s)
+        self._steady = steady
+        self._left = {
+            CopyKey(each.partition, each.broker, each.log_dir is not None): each.behind_bytes
+            for each in rest.copying + rest.waiting
+        }
+
+    def begin(self, starts: Iterable[Start], *, at_once: bool = False) -> None:
+        """Begin steps. Once those under way go on, brokers that are slow by themselves are seen."""
+        super().begin(starts, at_once=at_once)
+        if at_once:
+            self.at(self.now_s, self._slow_down)
+
+    def _slow_down(self) -> None:
+        """Hold brokers that receive much less than the model says to what was measured."""
+        links, expected = self.links, self.flows.rates_now()
+        for (way, broker), rate in self._steady.items():
+            if way is not Way.SENT and 0 < rate < _SLOW * expected[links.of(way, broker)]:
+                links.slow(way, broker, rate)
+        self.links_changed()
+
+    def to_copy(self, key: CopyKey, _: Step, /) -> float:
+        """Return what is left of a copy, and what producers will have added when it begins."""
+        return self._left.get(key, 0) + self.loads.of(key.partition).leader_in * self.now_s
+
+
+def brokers_of(observation: Observation, others: Iterable[BrokerId] = ()) -> Snapshot:
+    """Return the brokers and log dirs alone: sizes and leaders are those of the copies."""
+    dirs, ids = observation.dirs, sorted({*others, *observation.alive, *observation.dirs})
+    live = tuple(LiveBroker(id=each, host="", port=0, log_dirs=dirs.get(each, ())) for each in ids)
+    return Snapshot(cluster_id="", taken_ms=0, controller=None, brokers=live, topics=())
+
+
+def _capacities(constants: Constants, throttle: Mapping[Way, float]) -> dict[Way, float]:
+    """Return what one broker can do each way."""
+    network, within = constants.broker_rate, constants.dir_rate
+    free = {Way.RECEIVED: network, Way.SENT: network, Way.WITHIN: within}
+    return {way: min(rate, throttle.get(way, inf) * constants.throttle_share) for way, rate in free.items()}
