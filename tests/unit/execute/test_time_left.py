@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -47,6 +48,10 @@ class ThrottledAdmin(FakeAdmin):
     """Bytes per second that producers add to each partition."""
     burst_s: float = 0.0
     """A throttle lets through so many seconds' worth at first, as Kafka's does."""
+    piece: int = PIECE
+    """Bytes of one fetch."""
+    slow_answer_s: float = 0.0
+    """How long it takes until the log dirs are described; a broker that does not answer costs that."""
     lies: dict[tuple[TopicPartition, int], str] = field(default_factory=dict)
     futures: dict[tuple[TopicPartition, int], tuple[str, int]] = field(default_factory=dict)
     _budgets: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -82,9 +87,9 @@ class ThrottledAdmin(FakeAdmin):
 
     def _copy_piece(self, name: TopicPartition, broker: int) -> bool:
         leader, here = self.leaders[name], self.copies[name]
-        size = min(PIECE, self.sizes[name] - here.get(broker, 0))
+        size = min(self.piece, self.sizes[name] - here.get(broker, 0))
         ends = ((LEADER_RATE, leader or 0), (FOLLOWER_RATE, broker))
-        if size <= 0 or any(self._budgets[end] < size for end in ends):
+        if leader not in self.brokers or size <= 0 or any(self._budgets[end] < size for end in ends):
             return False
         for end in ends:
             self._budgets[end] -= size
@@ -114,6 +119,8 @@ class ThrottledAdmin(FakeAdmin):
                     self.leaders[name] = each.target[-1]
 
     async def describe_log_dirs(self, brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
+        if self.slow_answer_s:
+            await self.clock.sleep(self.slow_answer_s)
         found: dict[int, BrokerLogDirs | BrokerError] = {}
         log_dirs = tuple(
             LogDir(path=path, total_bytes=100 * TOTAL, usable_bytes=99 * TOTAL) for path in ("/d", "/e")
@@ -280,3 +287,36 @@ def test_time_left_follows_the_throttle_of_later_hours(tmp_path: Path) -> None:
     hours = "{:02}:{:02}-{:02}:{:02}".format(*divmod(at, 60), *divmod((at + 60) % 1440, 60))
     run.execute(plan_for(run.stage, [(1, 4), (1, 4)]), run_options(throttle=f"2MB/s,{hours}=8MB/s"))
     assert run.wrong() == []
+
+
+def test_time_left_is_steady_though_fetches_are_large(tmp_path: Path) -> None:
+    """At 2 MB/s a fetch of 5 MB arrives every few seconds: a look comes just before one, or just after."""
+    admin = cluster(burst_s=8.0, piece=5 * MB)
+    admin.add("t", [(1, 2), (2, 3), (3, 1), (1, 2)], size=40 * MB)
+    run = Run(tmp_path, admin)
+    run.execute(plan_for(run.stage, [(1, 4), (2, 4), (3, 4), (1, 4)]), run_options(throttle="2MB/s"))
+    assert run.wrong() == []
+
+
+def test_time_left_is_told_again_soon_after_a_broker_died(tmp_path: Path) -> None:
+    """Copies stand still until another broker leads, and one look takes six seconds."""
+    admin = cluster()
+    admin.add("t", [(1, 2)] * 6, size=60 * MB)
+    run = Run(tmp_path, admin)
+
+    def dies() -> None:
+        admin.brokers.discard(1)
+        admin.slow_answer_s = 6.0
+
+    def others_lead() -> None:
+        admin.slow_answer_s = 0.0
+        for name in admin.assignments:
+            admin.leaders[name] = 2
+
+    run.stage.after(20, dies)
+    run.stage.after(29, others_lead)
+    options = run_options(throttle="4MB/s", max_under_replicated=-1)
+    run.execute(plan_for(run.stage, [(2, 4)] * 6), options)
+    assert run.wrong(after_s=45) == []
+    later = [each.at_s - run.told[0].at_s for each in run.told if each.at_s - run.told[0].at_s > 29]
+    assert max(two - one for one, two in pairwise([29.0, *later])) < 20

@@ -6,8 +6,10 @@ those of later hours limit brokers, and what the run has measured replaces the c
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from math import inf
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.execute.predict.by_events import run_schedule
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 _EVERY_S, _STEPS_PER_S = 2.0, 1000.0
 """The rest is computed anew this often, and less often the more steps are left. In between time passes."""
+_ENDS, _ENDS_S = 7, 15.0
+"""The end that is told is the mean of so many computed ones, none older than this. Copies come in bursts, and
+looks at the cluster meet them now before one and now after it."""
 _EXACT_STEPS, _GRAINS = 1000, 300
 """With more steps, ends are dealt with in grains of time."""
 _GROWTH_S = 10.0
@@ -63,7 +68,12 @@ class TimeLeft:
         self._first: dict[TopicPartition, tuple[float, int]] = {}
         """When each partition was seen first, and its size then."""
         self._throttle: ThrottleRates | None = None
-        self._at_s, self._left_s = -inf, inf
+        self._alive: frozenset[BrokerId] | None = None
+        self._at_s = -inf
+        self._ends: deque[tuple[float, float]] = deque(maxlen=_ENDS)
+        """When the end was computed, and the end; none if it would never come."""
+        self._learned: tuple[set[Way], bool] = set(), False
+        """Which rates were measured when the end was computed last, and whether partitions were growing."""
 
     def seconds(
         self,
@@ -80,15 +90,30 @@ class TimeLeft:
         a run with a fixed throttle makes up for that.
         """
         at_s = rest.observation.at_s
-        changed = not options.auto and options.throttle != self._throttle
-        if changed:
-            if self._throttle is not None:
-                rest.speeds.forget()
-            self._throttle = options.throttle
+        changed = self._has_changed(rest, options)
         if changed or at_s - self._at_s >= max(_EVERY_S, schedule.left / _STEPS_PER_S):
             self._at_s = at_s
-            self._left_s = self._compute(rest, schedule, options, now_ms, behind_s)
-        return None if self._left_s == inf else max(0.0, self._left_s - (at_s - self._at_s))
+            before = self._learned
+            left_s = self._compute(rest, schedule, options, now_ms, behind_s)
+            if changed or left_s == inf or self._learned != before:
+                self._ends.clear()
+            if left_s < inf:
+                self._ends.append((at_s, at_s + left_s))
+        if not self._ends:
+            return None
+        latest_s = self._ends[-1][0]
+        end_s = fmean(end_s for told_s, end_s in self._ends if latest_s - told_s <= _ENDS_S)
+        return max(0.0, end_s - at_s)
+
+    def _has_changed(self, rest: RestOfRun, options: RunOptions) -> bool:
+        """Return whether rates measured until now say little: another throttle, or other brokers."""
+        alive = rest.observation.alive
+        throttled = not options.auto and options.throttle != self._throttle
+        changed = throttled or alive != self._alive
+        if changed and self._alive is not None:
+            rest.speeds.forget()
+        self._throttle, self._alive = options.throttle, alive
+        return changed
 
     def _compute(
         self, rest: RestOfRun, schedule: Schedule, options: RunOptions, now_ms: int, behind_s: float
@@ -108,7 +133,9 @@ class TimeLeft:
         if schedule.left > _EXACT_STEPS:
             grain_s = (rest.left.seconds_at(rates) or 0.0) / _GRAINS
         brokers = {broker for step in schedule.steps for broker in (*step.before, *step.after)}
-        movement = _RestMovement(rest, brokers, constants, self._growth(rest), steady, grain_s)
+        growth = self._growth(rest)
+        self._learned = {way for way, _ in steady}, bool(growth)
+        movement = _RestMovement(rest, brokers, constants, growth, steady, grain_s)
         senders = {each.partition: each.leader for each in rest.waiting + rest.copying if not each.log_dir}
         forked = schedule.fork()
         run = run_schedule(

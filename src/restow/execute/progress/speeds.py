@@ -51,7 +51,7 @@ class Speeds:
         self._steps.append((seconds, size_bytes))
 
     def forget(self) -> None:
-        """Forget all samples: rates from before a pause or another throttle say nothing about later ones."""
+        """Forget all samples: after a pause, another throttle or a loss, earlier rates say little."""
         self._samples.clear()
 
     def step_s(self, rate: float) -> float | None:

@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Partition, Snapshot, Step, TopicPartition
     from restow.runtime.clock import Clock
 
+_LONG_PAUSE_S = 10.0
+"""A look takes long when a broker does not answer. The next one must not be a minute away because of that."""
+
 
 class Executor:
     """One run, from the last entry of its journal to its end."""
@@ -185,7 +188,8 @@ class Executor:
     async def _survey(self) -> bool:
         """Look at the whole cluster; the longer a look takes, the longer the pause before the next."""
         began_s = self._clock.monotonic_s()
-        pause_s = max(self._options.survey_every_s, 5 * self._survey_took_s)
+        took_s = self._survey_took_s
+        pause_s = max(self._options.survey_every_s, min(5 * took_s, max(took_s, _LONG_PAUSE_S)))
         if self._observation is not None and began_s - self._surveyed_s < pause_s:
             return False
         if self._observation is None and self.pace.auto:
