@@ -77,7 +77,7 @@ class RunStatus:
     """Moves under way that are not in the run's plan."""
 
     def document(self) -> dict[str, object]:
-        """Return the status as JSON; `standing_of` reads it back."""
+        """Return the status as JSON; `status_of` reads it back."""
         report = self.report
         return {
             "run": self.run,
