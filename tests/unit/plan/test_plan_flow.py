@@ -90,7 +90,9 @@ def begin(flows: Flows[str], key: str, size: float, link: int = 0, **more: float
 
 def ends_of(flows: Flows[str]) -> dict[str, float]:
     found: dict[str, float] = {}
-    while len(flows):
+    before = len(flows) + 1
+    while 0 < len(flows) < before:
+        before = len(flows)
         found.update(flows.advance(inf))
     return found
 
@@ -137,6 +139,16 @@ def test_ends_keep_their_own_moments_within_a_grain() -> None:
     begin(flows, "second", 70.0, link=1)
     assert flows.advance(inf) == [("first", pytest.approx(5.0)), ("second", pytest.approx(7.0))]
     assert flows.now_s == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_copy_ends_however_long_a_run_has_gone_on(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    flows = flows_on(*chance.uniform(1e6, 1e9, 6))
+    flows.advance(1e6)
+    for number, size in enumerate(chance.lognormal(15, 4, 200)):
+        begin(flows, f"{number}", size, link=number % 6)
+    assert len(ends_of(flows)) == 200
 
 
 def moved(snapshot: Snapshot, *moves: Move, limits: Limits | None = None, movement: Movement) -> ForecastRun:

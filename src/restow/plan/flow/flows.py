@@ -7,7 +7,7 @@ is a straight line, so the next end is known exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil, inf, ulp
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -131,7 +131,7 @@ class Flows(Generic[K]):
         took_s = max(0.0, until_s - began_s)
         self._go(took_s)
         self.now_s = max(began_s, until_s)
-        ends = seconds <= took_s * (1 + _ROUNDING)
+        ends = seconds <= took_s * (1 + _ROUNDING) + ulp(self.now_s)
         if not ends.any():
             return []
         ended = [(self._keys[at], began_s + float(seconds[at])) for at in np.flatnonzero(ends)]
