@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from restow.plan.schedule.traffic import Way
 from restow.rehearse.answer import BrokerRehearsal, Limiting, LogDirRehearsal
 from restow.sizes import count, human_bytes
@@ -94,14 +96,13 @@ def limiting_told(movement: Movement, seconds: float) -> tuple[Limiting, ...]:
 def brokers_told(movement: Movement, *, known: bool) -> tuple[BrokerRehearsal, ...]:
     """Return the brokers that copy something, with their rates over time."""
     links, flows, history = movement.links, movement.flows, movement.history
+    by_link = history.rates_by_link().astype(np.float64)
     found = []
     for broker in links.brokers:
         out, into, within = (links.of(way, broker) for way in (Way.SENT, Way.RECEIVED, Way.WITHIN))
         if not flows.link_bytes[[out, into, within]].any():
             continue
-        rates = [
-            (at_s, float(each[into] + each[within]), float(each[out])) for at_s, each in history.points()
-        ]
+        received, sent = (by_link[into] + by_link[within]).tolist(), by_link[out].tolist()
         found.append(
             BrokerRehearsal(
                 broker=broker,
@@ -112,7 +113,7 @@ def brokers_told(movement: Movement, *, known: bool) -> tuple[BrokerRehearsal, .
                 most_out=float(flows.most_rates[out]),
                 clients_in=links.client_rate(Way.RECEIVED, broker) if known else None,
                 clients_out=links.client_rate(Way.SENT, broker) if known else None,
-                rates=tuple(rates),
+                rates=tuple(zip(history.at_s, received, sent, strict=True)),
             )
         )
     return tuple(found)
@@ -121,9 +122,9 @@ def brokers_told(movement: Movement, *, known: bool) -> tuple[BrokerRehearsal, .
 def log_dirs_told(snapshot: Snapshot, movement: Movement, fill: float) -> tuple[LogDirRehearsal, ...]:
     """Return the log dirs whose contents change."""
     links, history, found = movement.links, movement.history, []
+    used = history.used_by_dir()
     totals = {(b.id, each.path): each.total_bytes for b in snapshot.brokers for each in b.log_dirs}
     for at, (broker, path) in enumerate(links.log_dirs):
-        used = history.used_of(at)
         before, peak, after = movement.before[at], movement.peak[at], movement.used[at]
         if max(peak - before, abs(after - before)) < 1:
             continue
@@ -137,7 +138,7 @@ def log_dirs_told(snapshot: Snapshot, movement: Movement, fill: float) -> tuple[
                 peak_s=float(movement.peak_s[at]),
                 after_bytes=int(after),
                 limit_bytes=None if total is None else int(total * fill),
-                used=tuple(used),
+                used=tuple(zip(history.at_s, used[at].tolist(), strict=True)),
             )
         )
     return tuple(found)

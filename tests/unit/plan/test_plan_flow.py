@@ -18,6 +18,7 @@ from restow.plan.flow.forecast import ForecastRun, carry_out, leader_of
 from restow.plan.flow.loads import ClientLoads, PartitionLoad
 from restow.plan.flow.movement import Movement, Start
 from restow.plan.flow.sharing import max_min
+from restow.plan.flow.sharing_loops import max_min_by_loops
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import Schedule, steps_of
 from restow.plan.schedule.traffic import Way
@@ -70,6 +71,15 @@ def test_link_that_holds_a_copy_back_is_full(case: tuple[np.ndarray, np.ndarray,
             assert shares.rates[flow] == ceilings[flow]
         else:
             assert used[link] == pytest.approx(capacity[link])
+
+
+@given(shared())
+def test_compiled_loops_share_as_numpy_does_to_the_last_bit(
+    case: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    here, there = max_min(*case), max_min_by_loops(*case)
+    assert here.rates.tolist() == there.rates.tolist()
+    assert here.held_by.tolist() == there.held_by.tolist()
 
 
 def flows_on(*capacity: float, grain_s: float = 0.0) -> Flows[str]:

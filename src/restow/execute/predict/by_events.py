@@ -17,6 +17,7 @@ from restow.execute.throttle.auto import Signs, decide, first
 from restow.execute.throttle.hours import DAY
 from restow.plan.flow.forecast import carry_out, leader_of
 from restow.plan.flow.movement import Movement
+from restow.plan.flow.sharing import sharing
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
 from restow.plan.schedule.traffic import Way
@@ -38,6 +39,10 @@ _SLOWEST_S = 0.005
 _LONGEST_S = 366 * 24 * 3600.0
 _DECISIONS = 2000
 """An automatic throttle has found its rate after so many decisions."""
+
+
+_MANY = 1_000
+"""From so many moves on, loading compiled code takes less time than it saves."""
 
 
 class LeaderChange(NamedTuple):
@@ -98,7 +103,8 @@ def run_events(
     grain_s: float = 0.0,
 ) -> EventRun:
     """Carry out a plan in the model."""
-    movement = Movement(snapshot, constants, loads.starting(start_ms), grain_s=grain_s)
+    share = sharing(often=len(plan.moves) >= _MANY)
+    movement = Movement(snapshot, constants, loads.starting(start_ms), grain_s=grain_s, share=share)
     schedule = Schedule(chains_of(plan, snapshot).steps, Admission(snapshot, plan.limits))
     leaders = _Leaders(snapshot, elect=options.elect)
     run = run_schedule(

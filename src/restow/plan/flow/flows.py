@@ -17,9 +17,7 @@ from restow.plan.flow.sharing import OWN_CEILING, max_min
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-    from numpy.typing import NDArray
-
-    from restow.plan.flow.sharing import Floats, Ints
+    from restow.plan.flow.sharing import Floats, Ints, Sharing
 
 K = TypeVar("K", bound="Hashable")
 _ROUNDING = 1e-12
@@ -44,7 +42,13 @@ class Flows(Generic[K]):
     """The flows under way on a set of links, from one moment to the next."""
 
     def __init__(
-        self, capacity: Floats, width: int, *, grain_s: float = 0.0, passed: Callable[[float], object]
+        self,
+        capacity: Floats,
+        width: int,
+        *,
+        grain_s: float = 0.0,
+        share: Sharing = max_min,
+        passed: Callable[[float], object],
     ) -> None:
         """Take the links' capacities. Ends are dealt with every `grain_s`; with 0, each at its own moment.
 
@@ -63,7 +67,7 @@ class Flows(Generic[K]):
         self.own_s = 0.0
         """Seconds in which a flow was held back by nothing but its own ceiling."""
         self.idle_s = 0.0
-        self._passed = passed
+        self._passed, self._max_min = passed, share
         self._keys: list[K] = []
         self._links: Ints = np.zeros((width, 0), dtype=np.int64)
         self._numbers: Floats = np.zeros((3, 0))  # bytes left, growth, ceiling
@@ -86,8 +90,9 @@ class Flows(Generic[K]):
         """End flows before they are done; return the bytes that each of them has left."""
         gone = set(keys)
         self._share()
-        found = {key: max(0.0, self._numbers[0, at]) for at, key in enumerate(self._keys) if key in gone}
-        self._keep(np.array([key not in gone for key in self._keys], dtype=bool))
+        places = [at for at, key in enumerate(self._keys) if key in gone]
+        found = {self._keys[at]: max(0.0, self._numbers[0, at]) for at in places}
+        self._remove(places)
         return found
 
     def left(self) -> dict[K, float]:
@@ -134,8 +139,9 @@ class Flows(Generic[K]):
         ends = seconds <= took_s * (1 + _ROUNDING) + ulp(self.now_s)
         if not ends.any():
             return []
-        ended = [(self._keys[at], began_s + float(seconds[at])) for at in np.flatnonzero(ends)]
-        self._keep(~ends)
+        gone = np.flatnonzero(ends).tolist()
+        ended = [(self._keys[at], began_s + float(seconds[at])) for at in gone]
+        self._remove(gone)
         return sorted(ended, key=lambda each: each[1])
 
     def _after(self, at_s: float) -> float:
@@ -161,9 +167,13 @@ class Flows(Generic[K]):
             self._numbers[0] += (self._numbers[1] - self._rates) * seconds
             self._passed(seconds)
 
-    def _keep(self, which: NDArray[np.bool_]) -> None:
-        self._keys = [key for key, stays in zip(self._keys, which.tolist(), strict=True) if stays]
-        self._links, self._numbers = self._links[:, which], self._numbers[:, which]
+    def _remove(self, places: list[int]) -> None:
+        for at in reversed(places):
+            del self._keys[at]
+        stays = np.ones(self._links.shape[1], dtype=bool)
+        stays[places] = False
+        rest = np.flatnonzero(stays)
+        self._links, self._numbers = self._links[:, rest], self._numbers[:, rest]
         self._stale = True
 
     def _share(self) -> None:
@@ -180,14 +190,14 @@ class Flows(Generic[K]):
             self._links = np.concatenate((self._links, links), axis=1)
             self._numbers = np.concatenate((self._numbers, numbers), axis=1)
             self._new = []
-        limited = [column for column in self._links if np.isfinite(self.capacity[column]).any()]
-        columns = np.array(limited or self._links[:1], dtype=np.int64)
-        shares = max_min(columns, self.capacity, self._numbers[2])
-        self._rates = shares.rates
-        holds = np.unique(shares.held_by)
-        self._by_own_ceiling = bool(len(holds)) and holds[0] == OWN_CEILING
-        self.holds = holds[holds != OWN_CEILING]
-        self.link_rates = np.zeros(len(self.capacity))
-        for column in self._links:
-            self.link_rates += np.bincount(column, self._rates, minlength=len(self.capacity))
+        size = len(self.capacity)
+        limited = np.isfinite(self.capacity)[self._links].any(axis=1)
+        columns = self._links[limited] if limited.any() else self._links[:1]
+        self._rates, held_by = self._max_min(columns, self.capacity, self._numbers[2])
+        held = np.zeros(size + 1, dtype=bool)  # the last one stands for OWN_CEILING
+        held[held_by] = True
+        self._by_own_ceiling = bool(held[OWN_CEILING])
+        self.holds = np.flatnonzero(held[:OWN_CEILING])
+        passing = np.tile(self._rates, len(self._links))
+        self.link_rates = np.bincount(self._links.ravel(), passing, minlength=size).astype(np.float64)
         self._stale = False

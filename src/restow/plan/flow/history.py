@@ -60,6 +60,10 @@ class FlowHistory:
         """Yield the times, each with the rates of all links until then."""
         return zip(self.at_s, self._rates, strict=True)
 
-    def used_of(self, place: int) -> list[tuple[float, float]]:
-        """Return the times and bytes of one log dir."""
-        return [(at, float(used[place])) for at, used in zip(self.at_s, self._used, strict=True)]
+    def rates_by_link(self) -> Floats:
+        """Return the rates of all links, one row each, over the times of `at_s`."""
+        return np.reshape(self._rates, (len(self.at_s), 3 * len(self._links.brokers))).T
+
+    def used_by_dir(self) -> Floats:
+        """Return the bytes of all log dirs, one row each, over the times of `at_s`."""
+        return np.reshape(self._used, (len(self.at_s), len(self._links.log_dirs))).T

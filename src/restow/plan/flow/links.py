@@ -20,7 +20,7 @@ from restow.plan.schedule.traffic import Way
 if TYPE_CHECKING:
     from restow.model import BrokerId, Snapshot
     from restow.plan.flow.constants import Constants
-    from restow.plan.flow.sharing import Floats, Ints
+    from restow.plan.flow.sharing import Floats
 
 _LEAST_SHARE = 0.05
 """Copies get at least this share of a broker's rate, however busy clients keep it: all of them compete."""
@@ -50,8 +50,8 @@ class Links:
         self._clients = np.zeros((2, len(self.brokers)))
         self._most_clients = self._clients
         self._measured = np.full((3, len(self.brokers)), inf)
-        self.throttled: Ints = np.zeros(0, dtype=np.int64)
-        """The links that a throttle limits."""
+        self.throttled = np.zeros(self.nothing + 1, dtype=bool)
+        """Whether a throttle limits each link."""
         self.capacity: Floats = np.full(self.nothing + 1, inf)
         self.refresh()
 
@@ -89,6 +89,7 @@ class Links:
         if found is None:
             found = self._pairs[sender, receiver] = len(self.capacity)
             self.capacity = np.append(self.capacity, ceiling)
+            self.throttled = np.append(self.throttled, [False])
         return found
 
     def throttle(self, way: Way, broker: BrokerId, rate: float | None) -> None:
@@ -121,7 +122,7 @@ class Links:
         free = np.minimum(free, self._measured)
         shares = (constants.throttle_share, constants.throttle_share, constants.dir_share)
         passes = self._throttles * np.array(shares)[:, None]
-        self.throttled = np.flatnonzero(passes <= free)
+        self.throttled[: 3 * size] = (passes <= free).ravel()
         self.capacity[: 3 * size] = np.minimum(free, passes).ravel()
 
     def say(self, link: int, *, throttled: bool) -> str:

@@ -21,13 +21,14 @@ from restow.plan.flow.flows import Flow, Flows
 from restow.plan.flow.history import FlowHistory
 from restow.plan.flow.links import WIDTH, Links
 from restow.plan.flow.loads import ClientLoads
+from restow.plan.flow.sharing import max_min
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from restow.model import BrokerId, Snapshot, Step, TopicPartition
     from restow.plan.flow.constants import Constants
-    from restow.plan.flow.sharing import Floats
+    from restow.plan.flow.sharing import Floats, Sharing
 
 T = TypeVar("T")
 
@@ -81,6 +82,7 @@ class Movement:
         loads: ClientLoads | None = None,
         *,
         grain_s: float = 0.0,
+        share: Sharing = max_min,
     ) -> None:
         self._snapshot, self._constants = snapshot, constants
         self.loads = loads or ClientLoads()
@@ -96,7 +98,9 @@ class Movement:
         self._growing: defaultdict[tuple[str, int], float] = defaultdict(float)
         """Bytes per second that producers add on average, by topic and log dir; `_grows` has this hour's."""
         self._hours, self._edge_s, self._hours_left = 0, inf, WEEK_HOURS
-        self.flows: Flows[CopyKey] = Flows(self.links.capacity, WIDTH, grain_s=grain_s, passed=self._passed)
+        self.flows: Flows[CopyKey] = Flows(
+            self.links.capacity, WIDTH, grain_s=grain_s, share=share, passed=self._passed
+        )
         self._open: dict[tuple[TopicPartition, BrokerId | None], _Open] = {}
         self._copies: dict[CopyKey, _Open] = {}
         self._redirected: set[CopyKey] = set()
@@ -324,7 +328,8 @@ class Movement:
         into = self.flows.link_rates[first : first + len(self.used)]
         self.used += (into + self._grows) * seconds
         now_s = self.now_s + seconds
-        self.throttled_s[np.intersect1d(self.flows.holds, self.links.throttled)] += seconds
+        holds = self.flows.holds
+        self.throttled_s[holds[self.links.throttled[holds]]] += seconds
         higher = self.used > self.peak
         self.peak[higher], self.peak_s[higher] = self.used[higher], now_s
         self.history.add(now_s - seconds, now_s, self.flows.link_rates, self.used)

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -26,6 +29,21 @@ class Shares(NamedTuple):
     held_by: Ints
 
 
+if TYPE_CHECKING:
+    Sharing: TypeAlias = Callable[[Ints, Floats, Floats], Shares]
+
+
+def sharing(*, often: bool) -> Sharing:
+    """Return `max_min`; if it is needed often and numba is there, compiled, which takes a while to load."""
+    if often:
+        from restow.plan.flow.sharing_loops import max_min_by_loops
+        from restow.plan.search.compiled import COMPILES
+
+        if COMPILES:
+            return max_min_by_loops
+    return max_min
+
+
 def max_min(links: Ints, capacity: Floats, ceilings: Floats) -> Shares:
     """Return the rates of copies, each a column of `links` without repeats.
 
@@ -34,29 +52,27 @@ def max_min(links: Ints, capacity: Floats, ceilings: Floats) -> Shares:
     """
     rates = np.zeros(links.shape[1])
     held_by = np.full(links.shape[1], OWN_CEILING, dtype=np.int64)
-    left, size = np.maximum(capacity, 0.0), len(capacity)
+    left, size, width = np.maximum(capacity, 0.0), len(capacity), len(links)
     here, most, rest = links, ceilings, np.arange(links.shape[1])
+    counts = np.bincount(links.ravel(), minlength=size)
     while len(rest):
-        counts = sum(np.bincount(column, minlength=size) for column in here)
         share = np.divide(left, counts, out=np.full(size, np.inf), where=counts > 0)
-        level, by = most, np.full(len(rest), OWN_CEILING, dtype=np.int64)
-        for column in here:
-            offer = share[column]
-            by = np.where(offer < level, column, by)
-            level = np.minimum(offer, level)
-        held = np.zeros(size)
-        for column in here:
-            held += np.bincount(column, share[column] <= level, minlength=size)
-        full = np.append((held == counts) & (counts > 0), [True])  # the last one stands for OWN_CEILING
-        done = full[by]
-        for column in here:
-            done |= full[column] & (share[column] <= level)
+        offers = share[here]
+        level = np.minimum(offers.min(axis=0), most)
+        tight = offers <= level
+        full = np.ones(size, dtype=bool)
+        full[here[~tight]] = False
+        done = (full[here] & tight).any(axis=0)
+        own = most <= level
+        done |= own
         gone = np.flatnonzero(done)
-        rates[rest[gone]], held_by[rest[gone]] = level[gone], by[gone]
+        out, got = here[:, gone], level[gone]
+        rates[rest[gone]] = got
+        by = out[offers[:, gone].argmin(axis=0), np.arange(len(gone))]
+        held_by[rest[gone]] = np.where(own[gone], OWN_CEILING, by)
+        counts -= np.bincount(out.ravel(), minlength=size)
         with np.errstate(invalid="ignore"):
-            for column in here:
-                left = left - np.bincount(column[gone], level[gone], minlength=size)
-        left = np.maximum(left, 0.0)
+            left = np.maximum(left - np.bincount(out.ravel(), np.tile(got, width), minlength=size), 0.0)
         stay = np.flatnonzero(~done)
         here, most, rest = here[:, stay], most[stay], rest[stay]
     return Shares(rates, held_by)
