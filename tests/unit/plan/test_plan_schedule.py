@@ -126,6 +126,27 @@ def test_step_already_under_way_is_counted() -> None:
     assert schedule.left == 1
 
 
+def test_steps_count_for_the_leaders_that_partitions_have_now() -> None:
+    """Partition 0 is under way, and two wait, when broker 1 becomes the leader of the first two."""
+    snapshot = cluster([(0, 1)] * 3)
+    first, second, third = (
+        steps_of(each)[0] for each in moves(snapshot, [(0, 1, each) for each in (2, 3, 4)])
+    )
+    schedule = Schedule([[first], [second], [third]], Admission(snapshot, Limits(moves_out=1)))
+    assert schedule.admit() == [first]
+    schedule.see(
+        {
+            name: partition._replace(leader=0 if name == third.partition else 1)
+            for name, partition in snapshot.all_partitions()
+        }
+    )
+    assert schedule.admit() == [third]
+    schedule.finish(third)
+    assert schedule.admit() == []
+    schedule.finish(first)
+    assert schedule.admit() == [second]
+
+
 def test_step_may_be_held_for_a_temporary_reason() -> None:
     snapshot = cluster([(0, 1)])
     reasons: list[str | None] = ["broker 2 is not there", None]

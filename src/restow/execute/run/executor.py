@@ -199,6 +199,7 @@ class Executor:
         self._surveyed_s = self._clock.monotonic_s()
         self._survey_took_s = self._surveyed_s - began_s
         self.pace.see(self._observation, self._in_progress.steps)
+        self._schedule.see(self._observation.partitions)
         self._drop_remade(remade(self._run_journal.ledger.topic_ids, self._observation.topic_ids))
         observation = self._observation
         seen = Seen(

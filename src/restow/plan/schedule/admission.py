@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from restow.plan.schedule.log_dirs import LogDirSpace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from restow.model import BrokerId, Limits, Snapshot, Step, TopicPartition
+    from restow.model import BrokerId, Limits, Partition, Snapshot, Step, TopicPartition
 
 
 class Route(NamedTuple):
@@ -54,6 +54,7 @@ class Admission:
         self.held = held
         self.log_dirs = LogDirSpace(snapshot, limits.fill)
         self._snapshot = snapshot
+        self._seen: Mapping[TopicPartition, Partition] = {}
         self._into: Counter[BrokerId] = Counter()
         self._out_of: Counter[BrokerId] = Counter()
         self._admitted: dict[TopicPartition, _Admitted] = {}
@@ -80,8 +81,22 @@ class Admission:
         adding = step.adding
         within = self.log_dirs.arrivals(step) if step.log_dirs else ()
         receivers = frozenset((*adding, *(broker for broker, _ in within)))
-        partition = self._snapshot.partition(step.partition) if adding else None
+        partition = self._latest(step.partition) if adding else None
         return Route(receivers, None if partition is None else partition.leader)
+
+    def see(self, partitions: Mapping[TopicPartition, Partition]) -> None:
+        """Count steps for the leaders that partitions have now, also those that are under way."""
+        self._seen = partitions
+        for name, admitted in self._admitted.items():
+            leader = partitions[name].leader if name in partitions else None
+            if leader is not None and admitted.route.sender not in (None, leader):
+                route = admitted.route._replace(sender=leader)
+                self._count(admitted.route, -1)
+                self._count(route, 1)
+                self._admitted[name] = admitted._replace(route=route)
+
+    def _latest(self, name: TopicPartition) -> Partition | None:
+        return self._seen.get(name) or self._snapshot.partition(name)
 
     def shut(self, gate: Gate) -> bool:
         """Return whether a broker receives, or sends, as many replicas as it may."""

@@ -19,9 +19,9 @@ from restow.model import ANY_DIR, Step
 from restow.plan.schedule.admission import Admission, Gate, Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from restow.model import BrokerId, Limits, Move, Snapshot, TopicPartition
+    from restow.model import BrokerId, Limits, Move, Partition, Snapshot, TopicPartition
 
 
 def steps_of(move: Move, extra_copies: int = 1) -> tuple[Step, ...]:
@@ -150,6 +150,17 @@ class Schedule:
         for turn, step in held:
             self._line_up(turn, step)
         return begun
+
+    def see(self, partitions: Mapping[TopicPartition, Partition]) -> None:
+        """Let steps wait for, and count for, the leaders that partitions have now."""
+        self.admission.see(partitions)
+        route = self.admission.route
+        if all(route(step) == line.route for line in self._lines.values() for _, step in line.steps):
+            return
+        waiting = [each for line in self._lines.values() for each in line.steps]
+        self._lines, self._gates = {}, {}
+        for turn, step in waiting:
+            self._line_up(turn, step)
 
     def finish(self, step: Step) -> None:
         """Count a step as completed; the next one of its partition lines up."""

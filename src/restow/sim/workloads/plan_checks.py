@@ -50,7 +50,10 @@ class RunLimits:
         self._moves: Mapping[TopicPartition, Move] = {}
         self._limits: Limits | None = None
         self._leaders: dict[TopicPartition, int] = {}
-        """The leaders when the run began, which its limits for senders are about."""
+        """The leaders when the run began, of partitions that have kept them.
+
+        A run counts for the leaders that it has last looked at, so another one may send more for a moment.
+        """
 
     def begin(self, plan: Plan) -> None:
         """Check the limits of this plan from now on. A resumed run may have more moves under way already."""
@@ -78,6 +81,9 @@ class RunLimits:
         limits = self._limits
         if limits is None:
             return
+        self._leaders = {
+            name: leader for name, leader in self._leaders.items() if leader == self._leader(name)
+        }
         into: Counter[int] = Counter()
         out_of: Counter[int] = Counter()
         assignments = self._truth.assignments()
@@ -87,8 +93,7 @@ class RunLimits:
                 continue
             yield from _check_sizes(move, assignment, limits.extra_copies)
             into.update(assignment.adding)
-            leader = self._leader(name)
-            if assignment.adding and leader is not None and leader == self._leaders.get(name):
+            if assignment.adding and (leader := self._leaders.get(name)) is not None:
                 out_of[leader] += 1
         for what, counts, most in (("receives", into, limits.moves_in), ("sends", out_of, limits.moves_out)):
             for broker, count in sorted(counts.items()):
