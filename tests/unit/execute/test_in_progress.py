@@ -9,7 +9,7 @@ import pytest
 from restow.execute.journal.journal import Journal, read_journal
 from restow.execute.journal.ledger import RunJournal
 from restow.execute.run.in_progress import ReassignmentsInProgress, SubmittedStep
-from restow.model import Plan, Step, TopicPartition
+from restow.model import Move, Plan, Step, TopicPartition
 from restow.plan.files.text import document_of, step_document
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
@@ -47,6 +47,24 @@ def test_entry_of_the_journal_ends_a_reassignment(
     assert in_progress.steps == [SECOND]
     assert len(in_progress) == 1
     assert list(in_progress.partitions) == [SECOND.partition]
+
+
+def test_second_step_that_was_dropped_counts_as_given_up_once_the_run_is_resumed(tmp_path: Path) -> None:
+    move = Move(partition=FIRST.partition, before=(1, 2), after=(3, 4), size_bytes=0)
+    plan = Plan(cluster_id="c", created_ms=0, moves=(move,))
+    journal = Journal(SystemDisk(), SystemClock(), str(tmp_path))
+    journal.write("began", plan=document_of(plan), who={})
+    book = RunJournal(journal)
+    last = Step(partition=FIRST.partition, before=FIRST.after, after=move.after)
+    book.write("submit", steps=[step_document(FIRST)])
+    book.write("finished", steps=[step_document(FIRST)])
+    book.write("submit", steps=[step_document(last)])
+    assert book.ledger.given_up == []
+    book.write("dropped", partition=list(move.partition), reason="it has other replicas")
+    book.write("resumed")
+    assert book.ledger.given_up == [last]
+    book.write("finished", steps=[step_document(last)])
+    assert book.ledger.given_up == []
 
 
 def test_step_that_is_submitted_again_is_seen_as_new(book: RunJournal) -> None:

@@ -72,15 +72,18 @@ class RunLedger:
 
     @property
     def given_up(self) -> list[Step]:
-        """The moves of partitions that were submitted and neither finished nor are in progress.
+        """The rest of the moves that were submitted and have neither arrived nor are in progress.
 
         A run that saw old metadata has given them up, and they may have arrived all the same.
         """
-        over = {*self.in_progress, *self.found, *self.dropped, *(step.partition for step in self.finished)}
+        over = {*self.in_progress, *self.found, *self.dropped}
+        reached = {step.partition: step.after for step in self.finished}
         return [
-            Step(partition=move.partition, before=move.before, after=move.after)
+            Step(partition=move.partition, before=reached.get(move.partition, move.before), after=move.after)
             for move in self.plan.moves
-            if move.partition in self.submitted and move.partition not in over
+            if move.partition in self.submitted
+            and move.partition not in over
+            and reached.get(move.partition) != move.after
         ]
 
     def after(self, entry: JournalEntry) -> RunLedger:

@@ -232,12 +232,18 @@ def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:
 
 
 async def _after(world: RunContext, run: Run) -> Snapshot:
-    """Return a snapshot after a run. Outdated metadata would make the run look undone already."""
-    until_s = world.clock.monotonic_s() + _GRACE_S
+    """Return a snapshot after a run. Outdated metadata would make the run look undone already.
+
+    A snapshot may have waited long for a new controller, and its metadata is from before that. So brokers get
+    their time to hear of the run after the first one, and the last one begins after that time.
+    """
+    until_s: float | None = None
     while True:
+        began_s = world.clock.monotonic_s()
         snapshot = await capture(world.admin, world.clock)
-        if has_heard_of(run.ledger, snapshot) or world.clock.monotonic_s() >= until_s:
+        if has_heard_of(run.ledger, snapshot) or (until_s is not None and began_s >= until_s):
             return snapshot
+        until_s = until_s or world.clock.monotonic_s() + _GRACE_S
         await world.clock.sleep(_ASK_AGAIN_S)
 
 
