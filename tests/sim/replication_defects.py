@@ -126,8 +126,8 @@ def old_leader_epoch_accepted(patch: Patch) -> None:
 )
 def old_controller_epoch_accepted(patch: Patch) -> None:
     def made(refusal_of: Any) -> Any:
-        async def accepted(self: Any, request: Any) -> ErrorCode:
-            code: ErrorCode = await refusal_of(self, request)
+        async def accepted(self: Any, *request: Any) -> ErrorCode:
+            code: ErrorCode = await refusal_of(self, *request)
             return ErrorCode.NONE if code is ErrorCode.STALE_CONTROLLER_EPOCH else code
 
         return accepted
@@ -144,11 +144,25 @@ def old_controller_epoch_accepted(patch: Patch) -> None:
 )
 def old_broker_epoch_accepted(patch: Patch) -> None:
     def made(refusal_of: Any) -> Any:
-        async def accepted(self: Any, request: Any) -> ErrorCode:
-            code: ErrorCode = await refusal_of(self, request)
+        async def accepted(self: Any, *request: Any) -> ErrorCode:
+            code: ErrorCode = await refusal_of(self, *request)
             return ErrorCode.NONE if code is ErrorCode.STALE_BROKER_EPOCH else code
 
         return accepted
+
+    wrap(patch, ControllerRequests, "refusal_of", made)
+
+
+@REPLICATION.add(
+    "A broker obeys a request of the controller that newer ones have overtaken.",
+    "tells the ",
+    workloads=("reassign",),
+    faults=("late-data",),
+    every_s=4.0,
+)
+def overtaken_request_accepted(patch: Patch) -> None:
+    def made(refusal_of: Any) -> Any:
+        return lambda self, request, _: refusal_of(self, request)
 
     wrap(patch, ControllerRequests, "refusal_of", made)
 

@@ -60,6 +60,18 @@ FOUND = {
     "a fetch of an earlier session came late, and its follower never came back into the ISR": Scenario(
         seed=20160, workloads=("produce", "elections", "groups", "reassign"), faults=FAULTS
     ),
+    "an undo took metadata from before the election of a controller for an undone run": Scenario(
+        seed=20077, workloads=("produce", "configs", "plans", "topics"), faults=FAULTS
+    ),
+    "a run counted its moves for leaders of before, so one broker sent too many replicas": Scenario(
+        seed=20584, workloads=("produce", "configs", "elections", "groups", "plans", "topics"), faults=FAULTS
+    ),
+    "a resumed run counted its moves for a leader from before a broker's death": Scenario(
+        seed=20628, workloads=("produce", "configs", "groups", "plans"), faults=FAULTS
+    ),
+    "a run gave up the second step of a move, and never recorded that it arrived": Scenario(
+        seed=20962, workloads=("produce", "elections", "groups", "plans", "topics"), faults=FAULTS
+    ),
     "a LeaderAndIsr that arrived late made a deleted replica anew, and its log stayed": Scenario(
         seed=5078, workloads=("produce", "elections", "groups", "reassign", "topics"), faults=FAULTS
     ),

@@ -36,6 +36,7 @@ def unhealthy(cluster: SimCluster) -> Iterator[str]:
         yield from _check_partition(cluster, partition, replicas)
     for node in cluster.nodes.values():
         yield from _check_log_dirs(node, assigned)
+        yield from _check_metadata(cluster, node, assigned)
 
 
 def _check_partition(
@@ -83,6 +84,28 @@ def _check_log_dirs(node: SimNode, assigned: dict[TopicPartition, ReplicaAssignm
                 if partition in homes:
                     yield f"broker {node.id} has {partition} twice, in {homes[partition]} and {path}"
                 homes[partition] = path
+
+
+def _check_metadata(
+    cluster: SimCluster, node: SimNode, assigned: dict[TopicPartition, ReplicaAssignment]
+) -> Iterator[str]:
+    """Compare what a broker tells clients with the store, except for the ISR, of which it may hear late."""
+    known = node.broker.services.metadata
+    if known.brokers.keys() != cluster.nodes.keys():
+        yield f"broker {node.id} knows the brokers {list(known.brokers)}"
+    for topic in sorted(known.topics.keys() - {partition.topic for partition in assigned}):
+        yield f"broker {node.id} knows the topic {topic}, which does not exist"
+    for partition, assignment in assigned.items():
+        told, state = known.partition(partition), state_of(cluster.store.tree, partition)
+        if told is None or state is None:
+            yield f"broker {node.id} knows nothing of {partition}"
+        elif (told.leader_id, told.leader_epoch) != (state.leader, state.leader_epoch):
+            yield f"broker {node.id} tells the leader {told.leader_id} of {partition}, not {state.leader}"
+        elif told.replicas != assignment.replicas:
+            yield (
+                f"broker {node.id} tells the replicas {told.replicas} of {partition}, "
+                f"not {assignment.replicas}"
+            )
 
 
 def _is_assigned(

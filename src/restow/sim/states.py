@@ -44,7 +44,12 @@ def state_of(tree: Tree, partition: TopicPartition) -> PartitionStateZNode | Non
     """Return a partition's leader and ISR, if it has been created."""
     path = PartitionStateZNode.path(*partition)
     node = tree.find(path)
-    return None if node is None else PartitionStateZNode.decode(node.data, path)
+    return None if node is None else _state(node.data, path)
+
+
+@lru_cache(maxsize=1024)
+def _state(data: bytes, path: str) -> PartitionStateZNode:
+    return PartitionStateZNode.decode(data, path)
 
 
 def isr_members(tree: Tree, broker: int) -> dict[TopicPartition, int]:

@@ -114,6 +114,20 @@ def test_request_with_other_broker_epoch_is_refused(broker_epoch: int) -> None:
     run(scenario())
 
 
+def test_request_on_an_earlier_connection_of_the_same_controller_is_not_answered() -> None:
+    async def scenario() -> None:
+        requests, store = await with_controller()
+        assert await requests.refusal_of(order(5), 3) == ErrorCode.NONE
+        assert await requests.refusal_of(order(5), 8) == ErrorCode.NONE
+        with pytest.raises(HangUp, match="newer ones have overtaken"):
+            await requests.refusal_of(order(5), 3)
+        assert await requests.refusal_of(order(5), 8) == ErrorCode.NONE
+        await elected(store, 2, 6)
+        assert await requests.refusal_of(order(6, controller_id=2), 4) == ErrorCode.NONE
+
+    run(scenario())
+
+
 def test_request_has_to_be_repeated_until_the_broker_is_registered() -> None:
     async def scenario() -> None:
         requests, _ = await with_controller()

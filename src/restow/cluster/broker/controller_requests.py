@@ -31,14 +31,20 @@ class ControllerRequests:
         """Broker epoch: the transaction of this broker's registration. 0 until it is known."""
         self.turn = asyncio.Lock()
         self._controller_id = _NOBODY
+        self._connection = 0
+        """The latest connection on which this controller has sent something."""
         self._store = store
 
-    async def refusal_of(self, request: Message) -> ErrorCode:
+    async def refusal_of(self, request: Message, connection: int = 0) -> ErrorCode:
         """Return the error code for the request, or NONE; its controller is then the latest.
 
-        Raises HangUp if the store does not know such a controller yet; a controller then retries. Likewise
-        before the registration: a request may be meant for this broker's earlier life, as long as the store
-        has not noticed its end, and what it relies on may have been lost with that life.
+        `connection` counts the connections of this broker. A controller uses one at a time: what arrives on
+        an earlier one than before is late, the controller has sent it again, and newer requests may have
+        followed.
+
+        Raises HangUp for such a request, and if the store does not know the controller yet; a controller then
+        retries. Likewise before the registration: a request may be meant for this broker's earlier life, as
+        long as the store has not noticed its end, and what it relies on may have been lost with that life.
         """
         if not self.broker_epoch:
             raise HangUp("this broker is not registered yet")
@@ -50,6 +56,9 @@ class ControllerRequests:
             await self._look_up(request)
         if (request.controller_epoch, request.controller_id) != (self.controller_epoch, self._controller_id):
             return ErrorCode.STALE_CONTROLLER_EPOCH
+        if connection < self._connection:
+            raise HangUp(f"a request of controller {request.controller_id} that newer ones have overtaken")
+        self._connection = connection
         return ErrorCode.NONE
 
     async def _look_up(self, request: Message) -> None:
@@ -64,4 +73,6 @@ class ControllerRequests:
         if request.controller_epoch > known_epoch:
             raise HangUp(f"a request of {claimed}, but the store knows of epoch {known_epoch}")
         if known_id != _NOBODY:
+            if known_epoch > self.controller_epoch:
+                self._connection = 0
             self.controller_epoch, self._controller_id = known_epoch, known_id

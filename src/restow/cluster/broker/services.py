@@ -55,6 +55,8 @@ class RequestContext:
     peer: str
     backlog: Backlog = field(default_factory=Backlog)
     """The broker's backlog, which limits large responses."""
+    number: int = 0
+    """How many connections the broker had accepted before this one."""
 
     @property
     def client_host(self) -> str:

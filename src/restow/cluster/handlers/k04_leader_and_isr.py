@@ -14,7 +14,7 @@ from restow.wire.messages import LeaderAndIsrResponse, Message
 async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
     async with broker.controller_requests.turn:
-        refusal = await broker.controller_requests.refusal_of(request.body)
+        refusal = await broker.controller_requests.refusal_of(request.body, context.number)
         if refusal:
             return LeaderAndIsrResponse(error_code=refusal, topics=[])
         await broker.config_store.learn(topic.topic_name for topic in request.body.topic_states)

@@ -14,7 +14,7 @@ from restow.wire.messages import Message, StopReplicaResponse
 async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
     async with broker.controller_requests.turn:
-        refusal = await broker.controller_requests.refusal_of(request.body)
+        refusal = await broker.controller_requests.refusal_of(request.body, context.number)
         if refusal:
             return StopReplicaResponse(error_code=refusal, partition_errors=[])
         return broker.replicas.stop_replicas(request.body)

@@ -20,7 +20,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
     async with broker.controller_requests.turn:
         known_epoch = broker.controller_requests.controller_epoch
-        refusal = await broker.controller_requests.refusal_of(request.body)
+        refusal = await broker.controller_requests.refusal_of(request.body, context.number)
         if known_epoch < broker.controller_requests.controller_epoch:
             broker.tasks.start(stop_strays(broker), "removal of stray replicas")
         if not refusal:

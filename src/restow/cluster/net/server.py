@@ -19,6 +19,7 @@ import asyncio
 import logging
 from collections import deque
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.cluster.broker.services import RequestContext
@@ -86,10 +87,11 @@ async def serve(
     limits = limits or ServerLimits()
     idle_ms = limits.max_idle_ms
     backlog = Backlog(limits.max_backlog_bytes)
+    numbers = count()
     return await network.listen(
         host,
         port,
-        lambda: ClientConnection(codec, services, backlog, idle_ms, handlers),
+        lambda: ClientConnection(codec, services, backlog, idle_ms, handlers, next(numbers)),
         limits.max_frame_bytes,
     )
 
@@ -104,8 +106,9 @@ class ClientConnection:
         backlog: Backlog,
         max_idle_ms: int,
         handlers: Mapping[int, Handler],
+        number: int,
     ) -> None:
-        self._handlers = handlers
+        self._handlers, self._number = handlers, number
         self.client_id: str | None = None
         """The client id of the last request."""
         self._codec = codec
@@ -129,7 +132,7 @@ class ClientConnection:
 
     def opened(self, connection: Connection) -> None:
         self._connection = connection
-        self._context = RequestContext(self._services, connection.peer, self._backlog)
+        self._context = RequestContext(self._services, connection.peer, self._backlog, self._number)
         if self._max_idle_ms >= 0:
             limit_s = max(self._max_idle_ms, 1) / 1000
             self._watch = IdleWatch(self._services.clock, limit_s, self._mark, connection.abort)
