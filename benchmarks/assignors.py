@@ -9,6 +9,9 @@ The JVM runs with the performance options of Kafka's start scripts and at the lo
 have, INFO, at which Kafka's sticky assignors render the whole assignment; what they log goes nowhere.
 `--silent-java` takes that away too. Of groups up to some size our answers share partition objects with
 earlier ones; "first answer" tells what a group pays that never met.
+
+uniform and range of the brokers are compared with the classes of Kafka 4.3.1's group coordinator, on a group
+in its own collections, as for the classic ones.
 """
 
 from __future__ import annotations
@@ -23,9 +26,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from benchmarks.report import Row, best_of, command_line, print_rows
-from harness.jars import KAFKA_VERSION
+from harness.jars import KAFKA_4, KAFKA_VERSION
 from harness.jvm import AS_KAFKA, kafka_jvm
 from harness.oracle import JavaGroup
+from harness.server_oracle import ServerOracle
 from restow.assignors import Member, assign
 from restow.assignors.compare import balance_score
 
@@ -55,6 +59,8 @@ class Case:
     target: float
     runs: int = RUNS
     warm_up: int = JIT_WARM_UP
+    server: bool = False
+    """Whether it is an assignor of brokers."""
     strangers: bool = False
     """Whether to time a first answer too, to a group of the same shape whose topics never occurred."""
 
@@ -66,16 +72,21 @@ def main() -> None:
     parser.add_argument(
         "--memory", action="store_true", help="only print the peak memory of our largest case"
     )
+    parser.add_argument("--server", action="store_true", help="only compare the assignors of brokers")
     options = parser.parse_args()
     if options.memory:
         print(peak_memory_mib())
         return
     rows: list[Row] = []
     level = "OFF" if options.silent_java else "INFO"
-    with kafka_jvm(heap=HEAP, log_level=level, options=AS_KAFKA) as gateway:
-        for case in cases():
+    with kafka_jvm(KAFKA_4, heap=HEAP, log_level=level, options=AS_KAFKA) as gateway:
+        for case in server_cases():
             rows += against_java(gateway, case)
-    rows += [against_kafka_python(), large_halves(), memory_row()]
+    if not options.server:
+        with kafka_jvm(heap=HEAP, log_level=level, options=AS_KAFKA) as gateway:
+            for case in cases():
+                rows += against_java(gateway, case)
+        rows += [against_kafka_python(), large_halves(), memory_row()]
     print_rows("Consumer assignment", rows, as_json=options.json)
 
 
@@ -137,6 +148,43 @@ def cases() -> Iterator[Case]:
     )
 
 
+def server_cases() -> Iterator[Case]:
+    """Yield the cases that are compared with the assignors of Kafka's brokers."""
+    broker = partial(Case, target=0.5, server=True)
+    for count, topics, warm_up in (
+        (1_000, some_topics(80, 1_000), JIT_WARM_UP),
+        (2_000, some_topics(1_000, 1_000), 2),
+    ):
+        everybody = alike(count, topics)
+        shape = f"{count:,} members × {sum(topics.values()):,} partitions"
+        for name in ("uniform", "range"):
+            yield broker(
+                name=f"broker's {name} from nothing, {shape}",
+                assignor=name,
+                partitions=topics,
+                members=everybody,
+                warm_up=warm_up,
+                strangers=count == 1_000,
+            )
+        yield broker(
+            name=f"broker's uniform, one leaves, {shape}",
+            assignor="uniform",
+            partitions=topics,
+            members=one_gone(topics, everybody, "uniform"),
+            warm_up=warm_up,
+        )
+    topics = some_topics(400, 100)
+    some = halves(800, topics)
+    shape = "800 members with a random half of the topics, 40,000 partitions"
+    for name, members in (("from nothing", some), ("one leaves", one_gone(topics, some, "uniform"))):
+        yield broker(
+            name=f"broker's uniform {name}, {shape}",
+            assignor="uniform",
+            partitions=topics,
+            members=members,
+        )
+
+
 def some_topics(count: int, partitions: int, name: str = "topic") -> dict[str, int]:
     """Return topics of one size."""
     return {f"{name}-{number:04d}": partitions for number in range(count)}
@@ -154,21 +202,24 @@ def halves(count: int, topics: Mapping[str, int]) -> tuple[Member, ...]:
     return tuple(Member(id=f"consumer-{number:05d}", topics=mine) for number, mine in enumerate(some))
 
 
-def one_gone(topics: Mapping[str, int], members: Sequence[Member]) -> tuple[Member, ...]:
+def one_gone(
+    topics: Mapping[str, int], members: Sequence[Member], assignor: str = "cooperative-sticky"
+) -> tuple[Member, ...]:
     """Return a settled group from which the middle member has just left."""
-    settled = assign("cooperative-sticky", topics, members)
+    settled = assign(assignor, topics, members)
     held = tuple(replace(m, owned=tuple(settled[m.id]), generation=1) for m in members)
     return held[: len(held) // 2] + held[len(held) // 2 + 1 :]
 
 
 def against_java(gateway: JavaGateway, case: Case) -> list[Row]:
     """Run one case with both, and compare the answers before the times."""
-    there = JavaGroup(gateway, case.assignor, partitions=case.partitions, members=case.members)
+    build = ServerOracle(gateway).group if case.server else partial(JavaGroup, gateway)
+    there = build(case.assignor, partitions=case.partitions, members=case.members)
     check(case, assign(case.assignor, case.partitions, case.members), there.read(there.assign()))
     bare_call_ms = best_of(100, gateway.jvm.java.util.ArrayList().size)
     java_ms = min(timed_once(there.ready()) for _ in range(case.warm_up + case.runs)) - bare_call_ms
     ours_ms = best_of(RUNS, lambda: assign(case.assignor, case.partitions, case.members))
-    peer = f"Kafka {KAFKA_VERSION}"
+    peer = f"Kafka {KAFKA_4 if case.server else KAFKA_VERSION}"
     rows = [Row(name=case.name, ours=ours_ms, peer=java_ms, peer_name=peer, target=case.target)]
     if case.strangers:
         first_ms = min(

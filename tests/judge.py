@@ -148,6 +148,14 @@ def _judge_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
     return found
 
 
+def _judge_uniform(group: Group, ours: Given, kafkas: Given) -> list[str]:
+    """Compare exactly if all members want the same; else Kafka's answer depends on the ids of topics."""
+    wanted = {frozenset(t for t in m.topics if group.partitions.get(t)) for m in group.members}
+    if len(wanted) <= 1:
+        return faults(group, ours, complete=True) + _differences(ours, kafkas, set)
+    return _judge_sticky(group, ours, kafkas)
+
+
 def _judge_cooperative_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
     found = faults(group, ours, complete=False) + handed_over_too_early(group, ours)
     found += _takes_more(group, ours, kafkas)
@@ -180,4 +188,5 @@ _JUDGES = {
     "roundrobin": _judge_roundrobin,
     "sticky": _judge_sticky,
     "cooperative-sticky": _judge_cooperative_sticky,
+    "uniform": _judge_uniform,
 }

@@ -44,3 +44,9 @@ class Assignor(ABC):
     def user_data(self, owned: Sequence[TopicPartition] | None, generation: int) -> bytes | None:  # noqa: ARG002
         """Return a member's user data, given its last assignment (None: it never had one)."""
         return None
+
+    def on_assignment(self, assigned: Sequence[TopicPartition], generation: int) -> None:  # noqa: B027
+        """Hear what a consumer of this process was assigned, and in which generation of its group.
+
+        Does nothing unless an assignor overrides it. Clients that do not tell the generation give -1.
+        """

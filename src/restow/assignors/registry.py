@@ -8,6 +8,7 @@ from restow.assignors.base import Assignor
 from restow.assignors.range import Range
 from restow.assignors.round_robin import RoundRobin
 from restow.assignors.sticky import CooperativeSticky, Sticky
+from restow.assignors.uniform import Uniform
 from restow.errors import AssignorFailed, UnknownAssignor
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "restow.assignors"
 
-_known: dict[str, Assignor] = {a.name: a for a in (Range(), RoundRobin(), Sticky(), CooperativeSticky())}
+_known: dict[str, Assignor] = {
+    a.name: a for a in (Range(), RoundRobin(), Sticky(), CooperativeSticky(), Uniform())
+}
 
 
 def register(assignor: Assignor | type[Assignor]) -> None:

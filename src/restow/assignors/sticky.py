@@ -57,7 +57,7 @@ class _Sticking(Assignor):
             return group.assignment(group.around())
         ledger = kinds.ledger(claims.owner)
         self.balance(ledger, kinds.shares(group, claims.owner))
-        return _answer(group, claims, self.hand_over(claims, deal(kinds, claims, ledger.held)))
+        return answer(group, claims, self.hand_over(claims, deal(kinds, claims, ledger.held)))
 
     @abstractmethod
     def claim(self, member: Member) -> Claim:
@@ -86,7 +86,7 @@ class Sticky(_Sticking):
         return Claim(member.owned, member.generation)
 
     def balance(self, ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
-        _balance_exactly(ledger, shares)
+        balance_exactly(ledger, shares)
 
     def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG002
         return owner
@@ -114,7 +114,7 @@ class CooperativeSticky(_Sticking):
 
     def balance(self, ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
         if not ledger.owned.any():  # no member has anything to lose
-            _balance_exactly(ledger, shares)
+            balance_exactly(ledger, shares)
             return
         share_out_gently(ledger, shares)
         if ledger.far is not None:
@@ -134,14 +134,15 @@ class CooperativeSticky(_Sticking):
         return encode_generation(generation)
 
 
-def _balance_exactly(ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
+def balance_exactly(ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
+    """Balance a table as well as possible, and with the least movement for that."""
     ledger.share_out(shares)
     level(ledger)
     if not ledger.surely_best():
         settle(ledger)
 
 
-def _answer(group: NumberedGroup, claims: Claims, owner: NDArray[np.int64]) -> Assignment:
+def answer(group: NumberedGroup, claims: Claims, owner: NDArray[np.int64]) -> Assignment:
     """Return each member's list; members without a change get back their own objects."""
     same = claims.unchanged(owner)
     made = iter(group.lists(owner, of=~same))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 import pytest
 
-from restow.assignors import Member, TopicPartition
+from restow.assignors import Member, TopicPartition, registry
 from restow.assignors.adapters.consumer_state import ConsumerState, by_topic
+from restow.assignors.range import Range
 from restow.assignors.user_data import decode_claim, decode_generation
 from restow.errors import UnknownAssignor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def test_new_consumer_claims_nothing() -> None:
@@ -53,7 +59,7 @@ def test_range_sends_only_its_rack() -> None:
     assert (said.user_data, said.owned, said.rack) == (None, (), "r1")
 
 
-@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky", "uniform"])
 def test_topics_without_metadata_are_left_out(name: str) -> None:
     known = {"t": {0, 1}, "empty": set()}
     members = [Member(id="a", topics=("ghost", "t")), Member(id="b", topics=("empty", "t"))]
@@ -91,3 +97,17 @@ def test_unknown_name_is_refused_at_once() -> None:
 def test_by_topic_groups_and_sorts() -> None:
     partitions = [TopicPartition("u", 1), TopicPartition("t", 2), TopicPartition("u", 0)]
     assert by_topic(partitions) == [("t", (2,)), ("u", (0, 1))]
+
+
+def test_assignor_hears_what_its_consumer_was_assigned_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Curious(Range):
+        heard: ClassVar[list[tuple[tuple[TopicPartition, ...], int]]] = []
+
+        def on_assignment(self, assigned: Sequence[TopicPartition], generation: int) -> None:
+            self.heard.append((tuple(assigned), generation))
+
+    monkeypatch.setitem(registry._known, "range", Curious())
+    consumer = ConsumerState("range")
+    consumer.remember([("t", 1)], 7)
+    consumer.remember([], 8)
+    assert Curious.heard == [((TopicPartition("t", 1),), 7), ((), 8)]

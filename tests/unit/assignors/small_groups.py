@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-NAMES = ("sticky", "cooperative-sticky", "range", "roundrobin")
+NAMES = ("sticky", "cooperative-sticky", "range", "roundrobin", "uniform")
 TOPICS = ("a", "b", "c")
 MORE_TOPICS = (*TOPICS, "d", "e", "f")
 GHOST = "ghost"

@@ -25,7 +25,7 @@ print(*sys.modules)
 NEVER = {"rich", "typer", "click", "yaml", "kafka", "aiokafka", "numba", "pyspark", "asyncio", "restow.cli"}
 
 
-@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky", "uniform"])
 def test_first_assignment_imports_only_what_it_needs(name: str) -> None:
     code = FIRST.format(name=name)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

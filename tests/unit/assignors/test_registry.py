@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T0, T1 = (TopicPartition("t", p) for p in range(2))
 MEMBERS = (Member(id="a", topics=("t",)), Member(id="b", topics=("t", "u")))
 COUNTS = {"t": 2, "u": 1}
+OWN = ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform")
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +68,7 @@ def test_registered_assignor_is_used(what: Any) -> None:
 
 def test_own_assignors_are_listed_first() -> None:
     register(FirstTakesAll)
-    assert names()[:4] == ("range", "roundrobin", "sticky", "cooperative-sticky")
+    assert names()[:5] == OWN
 
 
 def test_later_assignor_of_the_same_name_replaces_the_first() -> None:
@@ -100,7 +101,7 @@ class Clumsy(FirstTakesAll):
 def test_register_refuses_other_objects(what: Any) -> None:
     with pytest.raises(AssignorFailed):
         register(what)
-    assert names() == ("range", "roundrobin", "sticky", "cooperative-sticky")
+    assert names() == OWN
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 @pytest.mark.parametrize("attribute", ["Plugged", "ready"])
 def test_entry_point_is_found(install: Callable[[str], None], attribute: str) -> None:
     install(f"plugged = strangers_assignors:{attribute}")
-    assert names() == ("range", "roundrobin", "sticky", "cooperative-sticky", "plugged")
+    assert names() == (*OWN, "plugged")
     assert "strangers_assignors" not in sys.modules
     assert assign("plugged", COUNTS, MEMBERS) == {"a": [], "b": []}
     assert get("plugged") is get("plugged")
@@ -222,4 +223,4 @@ def test_entry_point_does_not_replace_our_own_assignor(install: Callable[[str], 
     install("range = strangers_assignors:Misnamed")
     ours = get("range")
     assert type(ours).__module__ == "restow.assignors.range"
-    assert names() == ("range", "roundrobin", "sticky", "cooperative-sticky")
+    assert names() == OWN

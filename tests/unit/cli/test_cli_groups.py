@@ -105,7 +105,7 @@ def test_topic_without_subscribers_is_listed_as_unassigned(answer, invoke, tmp_p
 
 def test_assignors_lists_all_assignors(answer, invoke) -> None:
     listed = {line["name"]: line for line in answer("groups", "assignors")["assignors"]}
-    assert set(listed) >= {"range", "roundrobin", "sticky", "cooperative-sticky"}
+    assert set(listed) >= {"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"}
     assert all(line["about"] for line in listed.values())
     assert listed["cooperative-sticky"]["cooperative"]
     assert not listed["sticky"]["cooperative"]

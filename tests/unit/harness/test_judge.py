@@ -18,7 +18,7 @@ SWAPPED = {"a": [P2, P1], "b": [P0, P3]}
 
 
 def test_judge_accepts_kafkas_own_result() -> None:
-    for name in ("range", "roundrobin", "sticky", "cooperative-sticky"):
+    for name in ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform"):
         assert judge(name, GROUP, KEPT, KEPT) == []
 
 
@@ -94,3 +94,14 @@ def test_judge_measures_balance_and_moves() -> None:
     assert taken(GROUP, {"a": [P0], "b": [P1, P3]}) == {P1, P2}
     gone = replace(A, owned=(TopicPartition("gone", 0), TopicPartition("t", 9)))
     assert taken(replace(GROUP, members=(gone, B)), {"a": [], "b": [P2, P3]}) == set()
+
+
+def test_judge_of_uniform_compares_exactly_only_where_members_want_the_same() -> None:
+    assert judge("uniform", GROUP, SWAPPED, KEPT) != []
+    unlike = replace(GROUP, partitions={"t": 4, "u": 1}, members=(replace(A, topics=("t", "u")), B))
+    more = {"a": [P0, P1, TopicPartition("u", 0)], "b": [P2, P3]}
+    swapped = {"a": [P2, P1, TopicPartition("u", 0)], "b": [P0, P3]}
+    assert judge("uniform", unlike, swapped, swapped) == []
+    assert judge("uniform", unlike, swapped, more) == [
+        "takes 2 partitions from their owners, where Kafka takes 0"
+    ]

@@ -70,9 +70,10 @@ class ConsumerState:
         self._generation = NO_GENERATION
 
     def remember(self, partitions: Iterable[tuple[str, int]], generation: int = NO_GENERATION) -> None:
-        """Remember a new assignment of this consumer."""
-        self._assigned = tuple(TopicPartition(topic, partition) for topic, partition in partitions)
-        self._generation = generation
+        """Remember a new assignment of this consumer, and tell its assignor."""
+        assigned = tuple(TopicPartition(topic, partition) for topic, partition in partitions)
+        self._assigned, self._generation = assigned, generation
+        self.assignor.on_assignment(assigned, generation)
 
     def subscription(self, topics: Iterable[str]) -> Subscription:
         """Return the subscription to join with.

@@ -21,8 +21,8 @@ ABOUT = "Assign a group's partitions to its members."
 HELP = """Assign a group's partitions to its members, and compare with the previous assignment.
 
 A consumer group shares the partitions of its topics: exactly one member reads each. An assignor, which runs
-in one of the clients, decides which. Restow computes the assignment without a cluster: try an assignor
-before you switch to it, or see why a group is lopsided and what a rebalance would move.
+in one of the clients or in the broker, decides which. Restow computes the assignment without a cluster: try
+an assignor before you switch to it, or see why a group is lopsided and what a rebalance would move.
 
 \b
   range               per topic, consecutive partitions; lines up topics of one size
@@ -30,6 +30,7 @@ before you switch to it, or see why a group is lopsided and what a rebalance wou
   sticky              as even as possible, then as few moves as possible
   cooperative-sticky  the same in two rounds: a member gives a partition up in one and
                       another gets it in the next, so that all others go on reading
+  uniform             even and sticky: the default of brokers for group.protocol=consumer
 
 \b
 Examples:
