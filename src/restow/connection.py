@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial as bound
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +22,7 @@ from restow.client import ConnectionSettings, connected
 from restow.client.properties import layers, settings
 from restow.client.property_files import from_mapping
 from restow.execute import running
-from restow.execute.journal.runs import throttles_on
+from restow.execute.journal.runs import predictions_told, throttles_on
 from restow.runtime.loop import LoopThread
 from restow.snapshot.capture import snapshot
 from restow.verify import verify
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from restow.execute.run.options import RunFlags
     from restow.execute.running import OnEvent, OnStatus
     from restow.model import Plan, Snapshot, Verdict
+    from restow.model.load import LoadModel
 
 T = TypeVar("T")
 
@@ -93,9 +95,19 @@ class Cluster:
         """Return the cluster as it is now: brokers, log dirs, topics, replicas, ISRs, configs."""
         return self.ask(snapshot)
 
-    def check(self, plan: Plan) -> Verdict:
-        """Look at everything that has to hold before a run of this plan begins. Nothing is changed."""
-        return self.ask(bound(running.check, plan=plan, journal=self._journal))
+    def check(
+        self,
+        plan: Plan,
+        *,
+        throttle: str = "none",
+        load: LoadModel | None = None,
+        deadline: str | None = None,
+        anyway: bool = False,
+        **flags: Unpack[RunFlags],
+    ) -> Verdict:
+        """Look at everything that has to hold before such a run begins. Nothing is changed."""
+        given: dict[str, Any] = {"throttle": throttle, "load": load, "deadline": deadline, "anyway": anyway}
+        return self.ask(bound(running.check, plan=plan, journal=self._journal, **given, **flags))
 
     def execute(
         self,
@@ -103,6 +115,9 @@ class Cluster:
         *,
         throttle: str,
         partial: bool = False,
+        load: LoadModel | None = None,
+        deadline: str | None = None,
+        anyway: bool = False,
         on_event: OnEvent = None,
         on_status: OnStatus = None,
         **flags: Unpack[RunFlags],
@@ -113,15 +128,17 @@ class Cluster:
             print(run.ending, run.next)
 
         `throttle` is a rate per broker like "50MB/s", "auto" or "none", perhaps others by the hour:
-        "20MB/s,22-06=200MB/s". An incomplete plan is refused unless `partial`. `on_event` hears of every
-        event, `on_status` several times a second how far the run is. The other arguments are those of
-        `restow.execute.RunFlags`.
+        "20MB/s,22-06=200MB/s". An incomplete plan is refused unless `partial`. `load` and `deadline` are for
+        the rehearsal before it begins; what that forbids, `anyway` allows, but no log dir is overfilled.
+        `on_event` hears of every event, `on_status` several times a second how far the run is. The other
+        arguments are those of `restow.execute.RunFlags`.
 
         It returns when the run has ended, well or not: look at `is_good`. What must not begin raises
         `restow.execute.NotNow`, and nothing is changed.
         """
+        given = {"load": load, "deadline": deadline, "anyway": anyway, **flags}
         return self._run(
-            running.execute, on_event, on_status, plan=plan, throttle=throttle, partial=partial, **flags
+            running.execute, on_event, on_status, plan=plan, throttle=throttle, partial=partial, **given
         )
 
     def resume(
@@ -171,8 +188,12 @@ class Cluster:
         return self._run(running.cancel, on_event, None, run=run)
 
     def verify(self, plan: Plan) -> Verdict:
-        """Say whether a plan is done, with nothing left behind: its promises, its moves, no throttles."""
-        return verify(plan, self.snapshot(), throttles_on(plan, self._journal))
+        """Say whether a plan is done, with nothing left behind: its promises, its moves, no throttles.
+
+        Its `notes` say how far off the prediction of the run was.
+        """
+        verdict = verify(plan, self.snapshot(), throttles_on(plan, self._journal))
+        return replace(verdict, notes=predictions_told(plan, self._journal))
 
     def status(self) -> RunStatus:
         """Say what is being moved now, whoever began it."""

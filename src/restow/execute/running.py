@@ -9,7 +9,8 @@ from restow.execute.progress.outcome import RunOutcome
 from restow.execute.progress.status import RunEvent, RunListener, RunStatus
 from restow.execute.progress.watch import watch
 from restow.execute.run import start
-from restow.execute.run.options import RunFlags, run_options
+from restow.execute.run.examine import examine
+from restow.execute.run.options import RunFlags, expecting, run_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from restow.client import KafkaAdmin
     from restow.model import Plan, Verdict
+    from restow.model.load import LoadModel
 
 Folder: TypeAlias = "str | PathLike[str] | None"
 """The folder of the journals; None for the user's state folder."""
@@ -31,6 +33,9 @@ async def execute(
     *,
     throttle: str,
     partial: bool = False,
+    load: LoadModel | None = None,
+    deadline: str | None = None,
+    anyway: bool = False,
     journal: Folder = None,
     on_event: OnEvent = None,
     on_status: OnStatus = None,
@@ -39,21 +44,36 @@ async def execute(
     """Execute a plan, move by move, within its limits, with a journal from which all can be undone.
 
     `throttle` is a rate per broker like "50MB/s", "auto" or "none", perhaps with others by the hour:
-    "20MB/s,22-06=200MB/s". An incomplete plan is refused unless `partial`. `on_event` gets every event,
-    `on_status` the progress a few times per second. The other arguments are those of `RunFlags`.
+    "20MB/s,22-06=200MB/s". An incomplete plan is refused unless `partial`. The run is rehearsed first, with
+    what clients do by `load`, and refused if it would fill a log dir, never end or miss its `deadline`
+    ("06:00", "4h"); all but the first can be allowed with `anyway`. `on_event` gets every event, `on_status`
+    the progress a few times per second. The other arguments are those of `RunFlags`.
 
         async with connected(settings) as admin:
             outcome = await restow.execute(admin, plan, throttle="50MB/s")
     """
     if not partial:
         start.check_complete(plan, "this", "partial=True")
-    options = run_options(throttle=throttle, **flags)
+    wanted = run_options(throttle=throttle, **flags)
+    options = expecting(wanted, load=load, deadline=deadline, anyway=anyway)
     return await start.execute(start.run_context(admin, journal), plan, options, _heard(on_event, on_status))
 
 
-async def check(admin: KafkaAdmin, plan: Plan, *, journal: Folder = None) -> Verdict:
-    """Check everything that has to hold before a run of this plan begins, without changing anything."""
-    return await start.examine(start.run_context(admin, journal), plan)
+async def check(
+    admin: KafkaAdmin,
+    plan: Plan,
+    *,
+    throttle: str = "none",
+    load: LoadModel | None = None,
+    deadline: str | None = None,
+    anyway: bool = False,
+    journal: Folder = None,
+    **flags: Unpack[RunFlags],
+) -> Verdict:
+    """Check everything that has to hold before such a run begins, without changing anything."""
+    wanted = run_options(throttle=throttle, **flags)
+    options = expecting(wanted, load=load, deadline=deadline, anyway=anyway)
+    return await examine(start.run_context(admin, journal), plan, options)
 
 
 async def resume(

@@ -129,7 +129,8 @@ def verdict_html(verdict: Verdict) -> str:
     """One row for each check."""
     rows = [(check.outcome.value, check.name, check.evidence, check.advice) for check in verdict.checks]
     says = "yes" if verdict.holds else "no"
-    return paragraph(f"{verdict.subject}: {says}") + table(("", "check", "what was seen", "what to do"), rows)
+    checks = table(("", "check", "what was seen", "what to do"), rows)
+    return paragraph(f"{verdict.subject}: {says}") + checks + "".join(map(paragraph, verdict.notes))
 
 
 def _list(brokers: Iterable[int]) -> str:

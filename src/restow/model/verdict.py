@@ -33,6 +33,8 @@ class Verdict:
 
     subject: str
     checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()
+    """What is worth knowing beside the checks, and decides nothing."""
 
     @property
     def holds(self) -> bool:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from restow._stages import late, make_callable
 
 if TYPE_CHECKING:
-    from restow.rehearse.answer import CannotRehearse, Rehearsal, TimeRange
+    from restow.execute.predict.prediction import TimeRange
+    from restow.rehearse.answer import CannotRehearse, Rehearsal
     from restow.rehearse.rehearsing import rehearse
 
 __all__ = ["CannotRehearse", "Rehearsal", "TimeRange", "rehearse"]
@@ -19,6 +20,7 @@ if not TYPE_CHECKING:  # it needs the executor and the simulator, which take a w
     __getattr__ = late(
         __name__,
         {"rehearse": f"{__name__}.rehearsing"}
-        | dict.fromkeys(("CannotRehearse", "Rehearsal", "TimeRange"), f"{__name__}.answer"),
+        | dict.fromkeys(("CannotRehearse", "Rehearsal"), f"{__name__}.answer")
+        | {"TimeRange": "restow.execute.predict.prediction"},
     )
 make_callable(__name__)

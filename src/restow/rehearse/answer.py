@@ -12,21 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.execute.predict.by_events import LeaderChange
+    from restow.execute.predict.prediction import TimeRange
     from restow.model import BrokerId
     from restow.plan.flow.forecast import StepTimes
 
 
 class CannotRehearse(RestowError):
     """The plan does not fit the cluster, or cannot be done in time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeRange:
-    """Seconds, or infinity: one run in ten is faster than `p10`, and one in ten slower than `p90`."""
-
-    p10: float
-    p50: float
-    p90: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +163,7 @@ class Rehearsal:
                     "holds",
                 )
             },
-            "seconds": {name: _time(value) for name, value in asdict(self.seconds).items()},
+            "seconds": self.seconds.document(),
             "problems": list(self.problems),
             "notes": list(self.notes),
             "pauses": list(self.pauses),

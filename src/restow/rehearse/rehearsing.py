@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields, replace
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -11,17 +11,17 @@ from restow.errors import InvalidInput
 from restow.execute.journal.runs import state_folder
 from restow.execute.predict.by_events import run_events
 from restow.execute.predict.learn import calibrate
-from restow.execute.predict.moments import moment_ms
+from restow.execute.predict.moments import moment_ms, seconds_until
+from restow.execute.predict.predicting import guessed_constants, least_s, scaled_range
+from restow.execute.predict.prediction import TimeRange
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.options import run_options
 from restow.plan.drift import REBASE, check_same_cluster, differences
 from restow.plan.explain.view import traffic_of
 from restow.plan.files.text import digest_of
-from restow.plan.flow.constants import Calibration, Constants
 from restow.plan.flow.loads import client_loads
 from restow.plan.judge.waves import check_sound
-from restow.plan.schedule.traffic import Way
-from restow.rehearse.answer import CannotRehearse, FaultRehearsal, Rehearsal, TimeRange
+from restow.rehearse.answer import CannotRehearse, FaultRehearsal, Rehearsal
 from restow.rehearse.by_executor import run_executor
 from restow.rehearse.faults import parse_faults
 from restow.rehearse.impact import client_impact
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from restow.execute.run.options import RunFlags, RunOptions
     from restow.model import Plan, Snapshot
     from restow.model.load import LoadModel
+    from restow.plan.flow.constants import Calibration, Constants
     from restow.plan.flow.loads import ClientLoads
     from restow.rehearse.answer import StartOption
     from restow.rehearse.by_executor import ExecutedRun
@@ -100,7 +101,7 @@ def rehearse(
         return RehearsalStage(plan, snapshot, loads, known, start_ms)
 
     def has_s(start_ms: int) -> float | None:
-        return None if deadline is None else _until(deadline, start_ms)
+        return None if deadline is None else seconds_until(deadline, start_ms)
 
     starts: list[StartOption] = []
     with rare_garbage_collection():
@@ -127,11 +128,6 @@ def _check(plan: Plan, snapshot: Snapshot) -> None:
         raise CannotRehearse(
             f"the cluster is not what the plan was made for: {some(drifted)}. To go on, {REBASE}"
         )
-
-
-def _until(deadline: str, start_ms: int) -> float:
-    """Return how long a run has that starts at this moment; nothing or less if that is too late."""
-    return (moment_ms(deadline, start_ms, "--deadline") - start_ms) / 1000
 
 
 class RehearsalStage:
@@ -200,8 +196,8 @@ class RehearsalStage:
             leader_changes=told.leader_changes,
             steps=tuple(told.steps),
             known=self.known.sources,
-            guessed=tuple(_guesses(self.known)),
-            problems=tuple(problems_told(told, log_dirs, seconds, deadline_s)),
+            guessed=guessed_constants(self.known),
+            problems=tuple(problems_told(told, snapshot, plan.limits.fill, seconds, deadline_s)),
             notes=tuple(cost_notes(self.known, loads_known=self.loads.known)),
             deadline_s=deadline_s,
             pauses=told.pauses,
@@ -239,24 +235,14 @@ class RehearsalStage:
             both = (self.known.slow, self.known.fast)
             slow, fast = (self.events(options, each).run.seconds for each in both)
             return slow, fast
-        least = self._least_s(options, self.known.usual)
-        if usual_s == inf or not least:
-            return usual_s, usual_s
-        return (
-            usual_s * self._least_s(options, self.known.slow) / least,
-            usual_s * self._least_s(options, self.known.fast) / least,
-        )
-
-    def _least_s(self, options: RunOptions, constants: Constants) -> float:
-        """Return how long the busiest broker takes at least."""
-        rate = min((options.throttle.rate or inf) * constants.throttle_share, constants.broker_rate)
-        return self._traffic.seconds_at(dict.fromkeys(Way, rate)) or 0.0
+        fast, slow = scaled_range(self._traffic, options, self.known, usual_s)
+        return slow, fast
 
     def events(self, options: RunOptions, constants: Constants) -> EventRun:
         """Rehearse from event to event."""
         grain_s = 0.0
         if len(self._plan.moves) > _EXACT_MOVES:
-            grain_s = self._least_s(options, constants) / self._grains()
+            grain_s = least_s(self._traffic, options, constants) / self._grains()
         return run_events(
             self._plan,
             self.snapshot,
@@ -327,9 +313,3 @@ class RehearsalStage:
             isr_margin=run.cluster.least_margin,
             leaders_moved=len(run.cluster.leader_changes),
         )
-
-
-def _guesses(known: Calibration) -> list[str]:
-    learnable = ("broker_rate", "begin_s", "settle_s")
-    names = [each.name for each in fields(Constants) if each.name in learnable]
-    return [name for name in names if name not in known.sources]

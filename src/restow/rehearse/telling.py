@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow.execute.predict.predicting import objections_to, overfull
 from restow.plan.schedule.traffic import Way
 from restow.rehearse.answer import BrokerRehearsal, Limiting, LogDirRehearsal
-from restow.sizes import count, human_bytes
-from restow.verify.evidence import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from restow.execute.predict.by_events import EventRun, LeaderChange
+    from restow.execute.predict.prediction import TimeRange
     from restow.model import Plan, Snapshot, TopicPartition
     from restow.plan.flow.constants import Calibration, Constants
     from restow.plan.flow.forecast import StepTimes
     from restow.plan.flow.movement import Movement
-    from restow.rehearse.answer import TimeRange
     from restow.rehearse.by_executor import ExecutedRun
 
 _LIMITS = 5
@@ -168,25 +167,12 @@ def read_from_disk(plan: Plan, constants: Constants) -> int:
 
 
 def problems_told(
-    told: RehearsedRun, log_dirs: Sequence[LogDirRehearsal], seconds: TimeRange, deadline_s: float | None
+    told: RehearsedRun, snapshot: Snapshot, fill: float, seconds: TimeRange, deadline_s: float | None
 ) -> Iterator[str]:
     """Say what speaks against carrying the plan out so."""
-    if told.endless:
-        yield (
-            f"it would never end: producers write more than the throttle lets through to "
-            f"{count(len(told.endless), 'partition')} ({some(told.endless)}). Raise the throttle"
-        )
-    elif told.stuck is not None:
-        yield f"it would get stuck: {told.stuck}"
-    for each in log_dirs:
-        if each.limit_bytes is not None and each.peak_bytes > max(each.limit_bytes, each.before_bytes):
-            yield (
-                f"{each.path} of broker {each.broker} would hold {human_bytes(each.peak_bytes)} after "
-                f"{each.peak_s:,.0f} s, and the plan allows {human_bytes(each.limit_bytes)}"
-            )
-    if deadline_s is not None and seconds.p90 > deadline_s:
-        late = "never ends" if seconds.p90 == inf else f"takes up to {seconds.p90:,.0f} s"
-        yield f"it may miss its deadline: it {late}, and has {deadline_s:,.0f} s"
+    full = tuple(overfull(snapshot, told.movement, fill))
+    found = objections_to(seconds, deadline_s, endless=told.endless, stuck=told.stuck, full=full)
+    return (each.why for each in found)
 
 
 def cost_notes(known: Calibration, *, loads_known: bool) -> Iterator[str]:

@@ -10,13 +10,15 @@ import pytest
 from rich.console import Console
 
 from restow.cli.runs.screen import conclude, log_line
-from restow.cli.runs.view import draw_outcome, duration, picture, until
+from restow.cli.runs.view import draw_outcome, picture, until
+from restow.execute.predict.prediction import Prediction, TimeRange
 from restow.execute.progress.outcome import Ending, RunOutcome, Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, ProgressReport
 from restow.execute.progress.status import RunEvent, RunStatus, status_of
 from restow.execute.progress.stuck import Cause, StuckReplica
 from restow.execute.throttle.pace import ASKED_TO_PAUSE
 from restow.model import TopicPartition
+from restow.sizes import human_duration
 
 GB = 10**9
 
@@ -141,7 +143,7 @@ def test_exit_code_is_0_only_for_the_ending_that_the_command_wants(
     ("seconds", "text"), [(0, "0 s"), (89, "89 s"), (90, "1.5 min"), (1200, "20 min"), (7200, "2.0 h")]
 )
 def test_duration_uses_the_largest_unit_that_fits(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert human_duration(seconds) == text
 
 
 def test_until_says_that_the_time_is_not_known() -> None:
@@ -213,7 +215,9 @@ def test_summary_shows_the_moves_and_cleans_names() -> None:
             copied_bytes=145_000_000,
             left_bytes=12_000_000,
             seconds=81,
-            predicted_s=79,
+            prediction=Prediction(
+                start_ms=0, seconds=TimeRange(p10=70, p50=79, p90=160), by="schedule", guessed=("begin_s",)
+            ),
             busiest="broker 3 received",
             busiest_bytes=81_000_000,
         ),
@@ -228,7 +232,7 @@ def test_summary_shows_the_moves_and_cleans_names() -> None:
         "done in part: because",
         "moved     12 partitions, 145 MB copied",
         "took      81 s, 1.8 MB/s in all; broker 3 received 81.0 MB, 1.0 MB/s",
-        "predicted 79 s, by the busiest broker and the throttle",
+        "predicted takes 79 s (P10 70 s, P90 2.7 min), by the schedule",
         "left      1 partition, 12.0 MB to copy",
         "restow resume",
     ):

@@ -10,9 +10,10 @@ import pytest
 
 from restow.client import ConfigResource, Unreachable
 from restow.execute.progress.outcome import Ending
+from restow.execute.run.examine import examine
 from restow.execute.run.lock import ClusterLocked, Holder, cluster_lock
 from restow.execute.run.options import RunOptions
-from restow.execute.run.start import NotNow, examine
+from restow.execute.run.start import NotNow
 from restow.execute.throttle.throttles import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

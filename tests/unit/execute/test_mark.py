@@ -13,8 +13,9 @@ import pytest
 from restow.client import BrokerError, ConfigResource, GroupLockHolder
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.doctor import fix
+from restow.execute.run.examine import examine
 from restow.execute.run.lock import GROUP, ClusterLocked, who_is
-from restow.execute.run.start import cancel, examine, resume
+from restow.execute.run.start import cancel, resume
 from restow.model import Check, CheckOutcome, Limits, Promise
 from restow.verify import blocking
 from restow.wire.error_codes import ErrorCode

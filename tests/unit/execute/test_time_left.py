@@ -149,7 +149,8 @@ class ThrottledAdmin(FakeAdmin):
         self, targets: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         for (name, broker), path in targets.items():
-            self.futures[name, broker] = path, 0
+            if self.futures.get((name, broker), ("", 0))[0] != path:  # Kafka ignores a request that repeats
+                self.futures[name, broker] = path, 0
         return dict.fromkeys(targets)
 
 

@@ -10,7 +10,7 @@ from restow.cli.shared.tables import NUMBER, Grid
 from restow.plan.explain.view import seconds_at
 from restow.plan.files.text import digest_of
 from restow.plan.judge.waves import told
-from restow.sizes import count, human_bytes
+from restow.sizes import count, human_bytes, human_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,9 +114,7 @@ def _rates(rate: int | None) -> Sequence[int]:
 
 def times(view: PlanView, rate: int | None) -> str:
     """Return the expected time at this rate, or at some usual ones."""
-    from restow.cli.runs.view import duration
-
-    found = (f"{duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
+    found = (f"{human_duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
     return f"takes at least {', '.join(found)} per broker"
 
 

@@ -11,7 +11,9 @@ from restow.cli.runs.flags import (
     BY_HOUR,
     PACE,
     RATES,
+    SAFETY,
     JournalFolder,
+    LoadFile,
     RunSettings,
     Yes,
     can_ask,
@@ -28,6 +30,7 @@ from restow.sizes import count, human_bytes
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from restow.execute.run.options import RunOptions
     from restow.model import Plan
 
 ABOUT = "Carry out a plan."
@@ -39,6 +42,9 @@ wave, leave running. Elsewhere it needs --yes, and prints one line of JSON per e
 With --digest it refuses any plan but the approved one. `restow plan` and `restow show` print the digest,
 which covers the whole plan.
 
+Before the first change it rehearses the run, and refuses it if a log dir would hold more than the plan
+allows, if it would never end, or if it may miss --deadline. The journal keeps the prediction.
+
 With --check it checks all conditions for the first change, and changes nothing: exit code 0 if the run could
 begin, 1 if not.
 
@@ -48,6 +54,7 @@ Examples:
   $ restow execute plan.json --throttle 50MB/s -b localhost:9092
   $ restow execute plan.json --throttle auto --hours 22:00-06:00 -b localhost:9092
   $ restow execute plan.json --throttle 20MB/s,22-06=200MB/s -b localhost:9092
+  $ restow execute plan.json --throttle 50MB/s --deadline 06:00 --load loads/main.parquet -b localhost:9092
   $ restow execute plan.json --digest sha256:3f9a6c0b71de --throttle 50MB/s -b localhost:9092
   $ restow execute plan.json --throttle none --yes --json -b localhost:9092
 """
@@ -66,6 +73,23 @@ def command(
         ),
     ] = None,
     settings: RunSettings,
+    load: LoadFile = None,
+    deadline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Refuse to begin if it may not be done by then: 06:00, or 4h from now.",
+            rich_help_panel=PACE,
+        ),
+    ] = None,
+    anyway: Annotated[
+        bool,
+        typer.Option(
+            "--anyway",
+            help="Begin although it would never end or miss its deadline, but not if it overfills a log dir.",
+            rich_help_panel=SAFETY,
+        ),
+    ] = False,
     journal: JournalFolder = None,
     approval: Approval,
     check: Annotated[
@@ -77,16 +101,24 @@ def command(
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per event.")] = False,
 ) -> Answer | None:
+    from restow.execute.run.options import expecting
     from restow.execute.run.start import check_complete, execute
+    from restow.plan import read_load
 
     wanted = approval.read(plan)
     if not partial:
         check_complete(wanted, plan, "--partial")
-    if check:
-        return _check(bootstrap, journal, wanted, as_json=as_json)
-    if throttle is None:
+    if throttle is None and not check:
         raise InvalidInput("--throttle is needed: a rate per broker like 50MB/s, `auto`, or `none`")
-    options = settings.options(throttle)
+    options = expecting(
+        settings.options(throttle or "none"),
+        load=None if load is None else read_load(load),
+        deadline=deadline,
+        anyway=anyway,
+    )
+    if check:
+        return _check(bootstrap, journal, wanted, options, as_json=as_json)
+    throttle = throttle or "none"
     if not yes:
         if not can_ask(as_json=as_json):
             demand_yes("execute")
@@ -97,13 +129,14 @@ def command(
     return None
 
 
-def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) -> Answer:
+def _check(bootstrap: str, journal: str | None, plan: Plan, options: RunOptions, *, as_json: bool) -> Answer:
     """Return the checks. A check that could not be made does not keep a run from beginning."""
     from restow.cli.runs.verdict_view import verdict_answer
-    from restow.execute.run.start import examine, run_context
+    from restow.execute.run.examine import examine
+    from restow.execute.run.start import run_context
     from restow.verify import blocking
 
-    verdict = on_cluster(bootstrap, lambda admin: examine(run_context(admin, journal), plan))
+    verdict = on_cluster(bootstrap, lambda admin: examine(run_context(admin, journal), plan, options))
     return verdict_answer(verdict, as_json=as_json, holds=not blocking(verdict))
 
 

@@ -11,6 +11,7 @@ import typer
 from restow.cli.shared.connection import on_cluster
 from restow.cli.shared.frame import FAILED, INTERRUPTED, Answer, complain, console, line
 from restow.cli.shared.options import section
+from restow.cli.snapshot.source import INPUT
 from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ JournalFolder: TypeAlias = Annotated[
         envvar="RESTOW_JOURNAL",
         help="Folder of the journals. Default: in the user's state folder.",
         rich_help_panel=SAFETY,
+    ),
+]
+LoadFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--load",
+        metavar="FILE",
+        help="The load model of `restow pipeline run`: what producers write and consumers read.",
+        rich_help_panel=INPUT,
     ),
 ]
 RunName: TypeAlias = Annotated[

@@ -8,9 +8,9 @@ import typer
 
 from restow.cli.plan.files import Approval, PlanFile
 from restow.cli.plan.options import AsJson
-from restow.cli.runs.flags import BY_HOUR, PACE, RATES, JournalFolder, PaceOptions
+from restow.cli.runs.flags import BY_HOUR, PACE, RATES, JournalFolder, LoadFile, PaceOptions
 from restow.cli.shared.frame import FAILED, Answer
-from restow.cli.snapshot.source import INPUT, SnapshotSource
+from restow.cli.snapshot.source import SnapshotSource
 from restow.text_files import write_text
 
 if TYPE_CHECKING:
@@ -40,14 +40,7 @@ def command(
     *,
     file: PlanFile,
     source: SnapshotSource,
-    load: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="The load model of `restow pipeline run`: what producers write and consumers read.",
-            rich_help_panel=INPUT,
-        ),
-    ] = None,
+    load: LoadFile = None,
     throttle: Annotated[
         str | None,
         typer.Option(

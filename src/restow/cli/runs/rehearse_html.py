@@ -6,10 +6,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from restow.cli.runs.rehearse_view import sentence
-from restow.cli.runs.view import duration
 from restow.html.page import ReportPage, Section, Tile, page, paragraph, table
 from restow.html.plots import Line, lines
-from restow.sizes import human_bytes, human_rate
+from restow.sizes import human_bytes, human_duration, human_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +33,7 @@ def page_of(told: Rehearsal) -> str:
 
 def _tiles(told: Rehearsal) -> Iterator[Tile]:
     for name, seconds in (("P10", told.seconds.p10), ("P50", told.seconds.p50), ("P90", told.seconds.p90)):
-        yield Tile(value="never" if seconds == inf else duration(seconds), name=name)
+        yield Tile(value="never" if seconds == inf else human_duration(seconds), name=name)
     yield Tile(value=human_bytes(told.bytes_to_copy), name="to copy")
     yield Tile(value=f"{len(told.leader_changes):,}", name="leaders move")
     if told.problems:
@@ -118,7 +117,7 @@ def _log_dirs(told: Rehearsal) -> str:
                 each.path,
                 human_bytes(each.before_bytes),
                 human_bytes(each.peak_bytes),
-                duration(each.peak_s),
+                human_duration(each.peak_s),
                 human_bytes(each.after_bytes),
                 human_bytes(each.limit_bytes),
             )

@@ -6,10 +6,9 @@ from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING
 
-from restow.cli.runs.view import duration
 from restow.cli.shared.drawing import clean, heading, middle_out, put
 from restow.cli.shared.tables import NUMBER, Grid
-from restow.sizes import count, human_bytes, human_rate
+from restow.sizes import count, human_bytes, human_duration, human_rate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,8 +57,8 @@ def _draw_starts(console: Console, told: Rehearsal) -> None:
         begins = datetime.fromtimestamp(each.start_ms / 1000).astimezone()
         put(
             console,
-            f"  start {begins:%a %Y-%m-%d %H:%M}: throttle {clean(each.throttle)}, {duration(each.seconds)}, "
-            f"impact on clients {human_bytes(each.impact)}",
+            f"  start {begins:%a %Y-%m-%d %H:%M}: throttle {clean(each.throttle)}, "
+            f"{human_duration(each.seconds)}, impact on clients {human_bytes(each.impact)}",
         )
 
 
@@ -73,7 +72,7 @@ def sentence(told: Rehearsal) -> str:
 
 
 def _time(seconds: float) -> str:
-    return "forever" if seconds == inf else duration(seconds)
+    return "forever" if seconds == inf else human_duration(seconds)
 
 
 def _draw_brokers(console: Console, told: Rehearsal) -> None:
@@ -119,7 +118,7 @@ def _draw_log_dirs(console: Console, told: Rehearsal) -> None:
             clean(each.path),
             human_bytes(each.before_bytes),
             human_bytes(each.peak_bytes),
-            duration(each.peak_s),
+            human_duration(each.peak_s),
             human_bytes(each.after_bytes),
             human_bytes(each.limit_bytes),
         )
@@ -143,7 +142,8 @@ def _draw_clients(console: Console, told: Rehearsal) -> None:
 def _draw_fault(console: Console, fault: FaultRehearsal) -> None:
     heading(console, f"If {clean(fault.faults)}")
     put(
-        console, f"  {clean(fault.ending)}" + ("" if fault.seconds == inf else f", {duration(fault.seconds)}")
+        console,
+        f"  {clean(fault.ending)}" + ("" if fault.seconds == inf else f", {human_duration(fault.seconds)}"),
     )
     for why in fault.pauses:
         put(console, f"  the run pauses: {clean(why)}")

@@ -47,6 +47,7 @@ def verdict_document(verdict: Verdict, *, holds: bool) -> dict[str, object]:
             }
             for check in verdict.checks
         ],
+        "notes": list(verdict.notes),
     }
 
 
@@ -64,6 +65,8 @@ def draw_verdict(console: Console, verdict: Verdict, *, holds: bool) -> None:
         outcome = check.outcome.value
         table.add_row(Text(signs[outcome], style=_STYLES[outcome]), check.name, words)
     console.print(table)
+    for note in verdict.notes:
+        console.print(Text(clean(note), style="dim"))
     fails = any(check.outcome is CheckOutcome.FAILS for check in verdict.checks)
     answer, style = ("yes", "green") if holds else ("no", "red") if fails else ("not known", "yellow")
     console.print(Text(f"{verdict.subject}: {answer}", style=style))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from restow.cli.plan.files import Approval, PlanFile
 from restow.cli.plan.options import AsJson
 from restow.cli.runs.flags import JournalFolder
@@ -15,7 +17,7 @@ goals are in their bands. Then its moves: replicas in place, in order and in syn
 leaders and log dirs as planned, no throttles left over.
 
 Each check shows what it found (? where it could not be made) and names what is left to do. The exit code is 0
-only if all hold.
+only if all hold. A line below them says how far off the prediction of the run was; it decides nothing.
 
 \b
 Examples:
@@ -33,8 +35,10 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.runs.verdict_view import verdict_answer
-    from restow.execute.journal.runs import throttles_on
+    from restow.execute.journal.runs import predictions_told, throttles_on
     from restow.verify import verify
 
     plan = approval.read(file)
-    return verdict_answer(verify(plan, source.read(), throttles_on(plan, journal)), as_json=as_json)
+    verdict = verify(plan, source.read(), throttles_on(plan, journal))
+    verdict = replace(verdict, notes=predictions_told(plan, journal))
+    return verdict_answer(verdict, as_json=as_json)

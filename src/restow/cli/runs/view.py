@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -9,11 +10,13 @@ from rich.text import Text
 
 from restow.cli.shared.drawing import PRETTY, bar, clean
 from restow.cli.shared.tables import BAR, LABEL, NAME, NUMBER, Grid
-from restow.sizes import count, human_bytes
+from restow.execute.predict.prediction import error_told, range_told
+from restow.sizes import count, human_bytes, human_duration
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from restow.execute.predict.prediction import PredictedNow
     from restow.execute.progress.outcome import RunOutcome, Summary
     from restow.execute.progress.progress import BrokerPart, Copying, DirPart
     from restow.execute.progress.status import RunStatus
@@ -21,12 +24,15 @@ if TYPE_CHECKING:
 
 _BAR, _SMALL_BAR = 24, 16
 _ROWS = 12
+_A_DAY_S = 86_400
 
 
 def picture(status: RunStatus) -> RenderableType:
     """Draw the whole picture."""
     report = status.report
     parts: list[RenderableType] = [_head(status), _bytes(status)]
+    if status.predicted is not None and not status.ended:
+        parts.append(Text(predicted_line(status.predicted), style="dim"))
     if report.brokers:
         parts.append(_brokers(report.brokers))
     if report.dirs:
@@ -81,21 +87,28 @@ def _bytes(status: RunStatus) -> Text:
     return text
 
 
+def predicted_line(now: PredictedNow) -> str:
+    """Return the prediction beside what happened, like `predicted 79 s, until 14:02:31; 4 s behind`."""
+    if now.ends_ms is None:
+        return "predicted never to end"
+    until = datetime.fromtimestamp(now.ends_ms / 1000).astimezone()
+    day = "" if now.seconds.p50 < _A_DAY_S else f"{until:%Y-%m-%d} "
+    guess = ", a guess" if now.guessed else ""
+    text = f"predicted {human_duration(now.seconds.p50)}{guess}, until {day}{until:%H:%M:%S}"
+    if now.ahead_s is None:
+        return text
+    if abs(now.ahead_s) < 1:
+        return f"{text}; in time"
+    return f"{text}; {human_duration(abs(now.ahead_s))} {'ahead' if now.ahead_s > 0 else 'behind'}"
+
+
 def _bar(value: int, maximum: int, width: int = _BAR) -> str:
     return bar(value, maximum, width, PRETTY).ljust(width, "·")
 
 
 def until(eta_s: float | None) -> str:
     """Return the time left, like `3 min left`."""
-    return "time left not known yet" if eta_s is None else f"{duration(eta_s)} left"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in the largest unit that fits, like `3 min`."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.1f} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return "time left not known yet" if eta_s is None else f"{human_duration(eta_s)} left"
 
 
 def _brokers(brokers: tuple[BrokerPart, ...]) -> Grid:
@@ -219,16 +232,15 @@ def rows_of(summary: Summary) -> list[tuple[str, str]]:
     """Return the summary as pairs of label and text."""
     moved = count(summary.partitions_moved, "partition")
     rows = [("moved", f"{moved}, {human_bytes(summary.copied_bytes)} copied")]
-    took = f"{duration(summary.seconds)}, {human_bytes(summary.mean_rate)}/s in all"
+    took = f"{human_duration(summary.seconds)}, {human_bytes(summary.mean_rate)}/s in all"
     if summary.busiest_bytes:
         took += (
             f"; {summary.busiest} {human_bytes(summary.busiest_bytes)}, {human_bytes(summary.busiest_rate)}/s"
         )
     rows.append(("took", took))
-    if summary.predicted_s is None:
-        rows.append(("predicted", "nothing, as there was no throttle to predict it by"))
-    else:
-        rows.append(("predicted", f"{duration(summary.predicted_s)}, by the busiest broker and the throttle"))
+    if summary.prediction is not None:
+        off = "" if summary.error is None else f"; it took {human_duration(summary.seconds)}"
+        rows.append(("predicted", range_told(summary.prediction) + off + error_told(summary.error)))
     left = "nothing"
     if summary.partitions_left:
         left = f"{count(summary.partitions_left, 'partition')}, {human_bytes(summary.left_bytes)} to copy"

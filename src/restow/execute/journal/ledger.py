@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
 from restow.execute.journal.journal import DamagedJournal, JournalEntry
+from restow.execute.predict.prediction import Prediction, prediction_of
 from restow.execute.throttle.throttles import RATES, REPLICAS, Setting
 from restow.model import Step, fields
 from restow.plan.files.text import partition_of, plan_from, step_document, step_of
@@ -64,6 +65,10 @@ class RunLedger:
     dropped: Mapping[TopicPartition, str] = field(default_factory=dict)
     outcome: str | None = None
     """The outcome; None while the run is active, or if it was killed."""
+    prediction: Prediction | None = None
+    """What was predicted when the run began, or was resumed last; None in journals of old versions."""
+    took_s: float | None = None
+    """How long the run took since then; None if it is not done."""
 
     @property
     def is_settled(self) -> bool:
@@ -123,7 +128,14 @@ def _began(facts: Any, where: str) -> RunLedger:
             fields.text(name): fields.text(known)
             for name, known in fields.members(facts.get("topic_ids", {})).items()
         },
+        prediction=_prediction(facts),
     )
+
+
+def _prediction(facts: Mapping[str, Any]) -> Prediction | None:
+    """Read a prediction; journals of earlier versions have none."""
+    told = facts.get("prediction")
+    return None if told is None else prediction_of(fields.members(told))
 
 
 def _setting(triple: Any) -> Setting:
@@ -240,11 +252,14 @@ def _cancelled(ledger: RunLedger, facts: Any) -> RunLedger:
 
 
 def _resumed(ledger: RunLedger, facts: Any) -> RunLedger:
-    return replace(ledger, outcome=None, dropped={}, turn=max(ledger.turn, _turn(facts)))
+    turn = max(ledger.turn, _turn(facts))
+    return replace(ledger, outcome=None, dropped={}, turn=turn, prediction=_prediction(facts), took_s=None)
 
 
 def _ended(ledger: RunLedger, facts: Any) -> RunLedger:
-    return replace(ledger, outcome=fields.text(facts["outcome"]))
+    outcome = fields.text(facts["outcome"])
+    took_s = facts.get("seconds") if outcome == "done" else None
+    return replace(ledger, outcome=outcome, took_s=None if took_s is None else float(took_s))
 
 
 def _without(

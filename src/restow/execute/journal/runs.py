@@ -13,14 +13,17 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.execute.journal.journal import FILE_NAME, DamagedJournal, read_journal
 from restow.execute.journal.ledger import LAST_TURN, NotARun, RunLedger, ledger_of
+from restow.execute.predict.prediction import error_told, range_told
 from restow.execute.run.lock import BadStateFolder
 from restow.runtime.disk import SystemDisk
+from restow.sizes import human_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,7 +155,23 @@ def state_folder(environ: Mapping[str, str]) -> str:
 
 def throttles_on(plan: Plan, journal: str | PathLike[str] | None = None) -> set[Setting] | None:
     """Return the throttles that runs of this plan still have set, by their journals; None without a run."""
+    of_this = _runs_of_plan(plan, journal)
+    return {setting for run in of_this for setting in run.ledger.ours} if of_this else None
+
+
+def predictions_told(plan: Plan, journal: str | PathLike[str] | None = None) -> tuple[str, ...]:
+    """Say how far off the prediction of the plan's last complete run was; nothing if there was none."""
+    for run in reversed(_runs_of_plan(plan, journal)):
+        predicted, took_s = run.ledger.prediction, run.ledger.took_s
+        if predicted is not None and took_s is not None:
+            usual_s = predicted.seconds.p50
+            off = error_told(took_s / usual_s - 1 if 0 < usual_s < inf else None)
+            took = f"it took {human_duration(took_s)}"
+            return (f"run {run.name}: predicted: {range_told(predicted)}; {took}{off}",)
+    return ()
+
+
+def _runs_of_plan(plan: Plan, journal: str | PathLike[str] | None) -> list[Run]:
     root = str(journal or state_folder(os.environ))
     runs, _ = runs_of(SystemDisk(), root, plan.cluster_id).sound(plan.cluster_id)
-    of_this = [run.ledger for run in runs if run.ledger.plan.moves == plan.moves]
-    return {setting for ledger in of_this for setting in ledger.ours} if of_this else None
+    return [run for run in runs if run.ledger.plan.moves == plan.moves]

@@ -16,7 +16,7 @@ from restow.execute.run.steps import chains_of
 from restow.execute.throttle.auto import Signs, decide, first
 from restow.execute.throttle.hours import DAY
 from restow.plan.flow.forecast import carry_out, leader_of
-from restow.plan.flow.movement import Movement
+from restow.plan.flow.movement import CopyKey, Movement
 from restow.plan.flow.sharing import sharing
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
@@ -102,10 +102,13 @@ def run_events(
     start_ms: int,
     grain_s: float = 0.0,
 ) -> EventRun:
-    """Carry out a plan in the model."""
+    """Carry out a plan in the model, from where it is now."""
     share = sharing(often=len(plan.moves) >= _MANY)
-    movement = Movement(snapshot, constants, loads.starting(start_ms), grain_s=grain_s, share=share)
-    schedule = Schedule(chains_of(plan, snapshot).steps, Admission(snapshot, plan.limits))
+    movement = _GoingOn(snapshot, constants, loads.starting(start_ms), grain_s=grain_s, share=share)
+    chains = chains_of(plan, snapshot)
+    schedule = Schedule(chains.steps, Admission(snapshot, plan.limits))
+    for step in chains.in_progress:
+        schedule.adopt(step)
     leaders = _Leaders(snapshot, elect=options.elect)
     run = run_schedule(
         schedule,
@@ -113,6 +116,7 @@ def run_events(
         options,
         partial(leader_of, snapshot),
         start_ms=start_ms,
+        under_way=chains.in_progress,
         arrived=lambda step: leaders.arrived(step, movement.now_s),
     )
     return EventRun(movement, run, leaders.changes)
@@ -154,6 +158,24 @@ def run_schedule(
         finished=finished,
         until_s=_LONGEST_S,
     )
+
+
+class _GoingOn(Movement):
+    """A movement whose copies under way have less to bring: what the snapshot has seen of them is there."""
+
+    def to_copy(self, key: CopyKey, step: Step, /) -> float:
+        """Return the bytes that a copy has to bring when it begins."""
+        return max(0.0, super().to_copy(key, step) - self._there(key))
+
+    def _there(self, key: CopyKey) -> int:
+        found = self._snapshot.partition(key.partition)
+        if found is None or not (key.within or key.broker in found.adding):
+            return 0
+        return sum(
+            each.size_bytes
+            for each in found.copies
+            if each.broker == key.broker and each.future is key.within
+        )
 
 
 class _Leaders:

@@ -1,9 +1,10 @@
 """Learn the model's constants from the journals of earlier runs on the same cluster.
 
 run without a throttle   the rate that the busiest broker reached; how long a step with next to no bytes took
+run between log dirs     what it has measured itself: the rate of a broker, or how much of its throttle passed
 load model               what a broker has carried for clients: it can do at least that
 
-Throttled runs say nothing: they hold the rate that they were told to.
+Between brokers, throttled runs say nothing: they hold the rate that they were told to.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from restow.execute.journal.journal import JournalEntry
     from restow.model import BrokerId, Step, TopicPartition
     from restow.model.load import LoadModel
+    from restow.runtime.disk import Disk
 
 _LEAST_BYTES, _LEAST_S = 20_000_000, 3.0
 """A broker that received less, or for a shorter time, says nothing about rates."""
@@ -44,14 +46,19 @@ class Lesson:
     broker_rate: float | None = None
     step_s: float | None = None
     """How long a step takes beside copying."""
+    dir_rate: float | None = None
+    dir_share: float | None = None
+    """What a broker copied between its log dirs, or which share of the throttle it was."""
 
 
-def calibrate(root: str, cluster_id: str, load: LoadModel | None = None) -> Calibration:
+def calibrate(
+    root: str, cluster_id: str, load: LoadModel | None = None, disk: Disk | None = None
+) -> Calibration:
     """Return the constants of a cluster, from the journals below a folder as far as they say something.
 
     Where they do not say what a broker can do, it is at least what the load model has seen one carry.
     """
-    disk = SystemDisk()
+    disk = disk or SystemDisk()
     runs = runs_of(disk, root, cluster_id)
     lessons = []
     for name in runs.names()[-_LATEST:]:
@@ -86,6 +93,11 @@ def learned(lessons: Iterable[Lesson]) -> Calibration:
         for name in ("begin_s", "settle_s"):
             spread = (max(steps) / 2 * 1.5, median(steps) / 2, min(steps) / 2 * 0.5)
             calibration = calibration.know(name, spread, _source(steps))
+    for name in ("dir_rate", "dir_share"):
+        values = [value for each in lessons if (value := getattr(each, name)) is not None]
+        if values:
+            spread = (min(values) * (1 - _DOUBT), median(values), max(values) * (1 + _DOUBT))
+            calibration = calibration.know(name, spread, _source(values))
     return calibration
 
 
@@ -99,10 +111,11 @@ def lesson_of(entries: Sequence[JournalEntry]) -> Lesson:
     busy: dict[BrokerId, list[tuple[float, float]]] = defaultdict(list)
     received: Counter[BrokerId] = Counter()
     almost_empty: list[float] = []
+    measured = _measured(entries)
     for entry in entries:
         at_s = entry.at_ms / 1000
         if entry.kind == "throttle":
-            return Lesson()
+            return Lesson(**measured)
         for step in _steps(entry, "submit"):
             begun[step.partition] = at_s
         for step in _steps(entry, "finished"):
@@ -120,7 +133,16 @@ def lesson_of(entries: Sequence[JournalEntry]) -> Lesson:
         for broker, spans in busy.items()
         if (seconds := _union_s(spans)) >= _LEAST_S and received[broker] >= _LEAST_BYTES
     ]
-    return Lesson(broker_rate=max(reached, default=None), step_s=step_s)
+    return Lesson(broker_rate=max(reached, default=None), step_s=step_s, **measured)
+
+
+def _measured(entries: Sequence[JournalEntry]) -> dict[str, float]:
+    """Return what the run itself has measured, by its last end; journals of old versions have none."""
+    for entry in reversed(entries):
+        told = entry.facts.get("measured") if entry.kind == "ended" else None
+        if isinstance(told, dict):
+            return {name: float(told[name]) for name in ("dir_rate", "dir_share") if name in told}
+    return {}
 
 
 def _steps(entry: JournalEntry, kind: str) -> list[Step]:

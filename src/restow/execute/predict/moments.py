@@ -27,3 +27,8 @@ def moment_ms(text: str, after_ms: int, flag: str) -> int:
         raise InvalidInput(
             f"{flag}: {text!r} is no time; write it like 22:00, 2026-11-20T06:00 or 4h"
         ) from None
+
+
+def seconds_until(deadline: str, start_ms: int) -> float:
+    """Return how long a run has that starts at this moment; nothing or less if that is too late."""
+    return (moment_ms(deadline, start_ms, "--deadline") - start_ms) / 1000

@@ -74,6 +74,9 @@ class TimeLeft:
         """When the end was computed, and the end; none if it would never come."""
         self._learned: tuple[set[Way], bool] = set(), False
         """Which rates were measured when the end was computed last, and whether partitions were growing."""
+        self.measured: dict[str, float] = {}
+        """What the run has measured between log dirs: the highest `dir_rate`, the last `dir_share`. Journals
+        show the rates between brokers by themselves."""
 
     def seconds(
         self,
@@ -173,6 +176,9 @@ class TimeLeft:
             share = within / throttle.dir_rate if throttle.dir_rate else 0.0
             name, value = ("dir_rate", within) if share < _HELD_WITHIN else ("dir_share", min(share, 1.0))
             constants = replace(constants, **{name: value})  # type: ignore[arg-type]
+            if steady:
+                highest = max(value, self.measured.get(name, 0.0)) if name == "dir_rate" else value
+                self.measured[name] = round(highest, 3)
         if not steady and rates:
             constants = replace(constants, begin_s=0.0, settle_s=0.0)  # the rates have them in them
         elif (step_s := speeds.step_s(network or within)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING
 
 from restow.html.page import paragraph, table
@@ -11,6 +12,7 @@ from restow.html.page import paragraph, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from restow.execute.predict.prediction import Prediction
     from restow.model import TopicPartition
 
 
@@ -60,8 +62,10 @@ class Summary:
     left_bytes: int
     """Bytes that the remaining steps would copy, without dropped partitions."""
     seconds: float
-    predicted_s: float | None
-    """Seconds for the busiest broker at the initial throttle; None without a throttle."""
+    prediction: Prediction | None = None
+    """What was predicted when the run began or was resumed; None if it had nothing to do."""
+    done: bool = False
+    """Whether the run came to its end, so that its time can be compared with the predicted one."""
     busiest: str = ""
     """The broker with the most to copy, and in which direction."""
     busiest_bytes: int = 0
@@ -72,15 +76,30 @@ class Summary:
         return self.copied_bytes / self.seconds if self.seconds > 0 else 0.0
 
     @property
+    def predicted_s(self) -> float | None:
+        """Return the seconds that were predicted, P50; None if nothing was, or that it never ends."""
+        seconds = inf if self.prediction is None else self.prediction.seconds.p50
+        return None if seconds == inf else seconds
+
+    @property
+    def error(self) -> float | None:
+        """Return how much longer it took than predicted, as a share; negative if it was faster."""
+        return self.seconds / self.predicted_s - 1 if self.done and self.predicted_s else None
+
+    @property
     def busiest_rate(self) -> float:
         return self.busiest_bytes / self.seconds if self.seconds > 0 else 0.0
 
     def document(self) -> dict[str, object]:
+        told = self.prediction
         return {
-            **asdict(self),
+            **{name: value for name, value in asdict(self).items() if name not in ("prediction", "done")},
             "seconds": round(self.seconds, 1),
             "mean_rate": round(self.mean_rate),
             "predicted_s": None if self.predicted_s is None else round(self.predicted_s, 1),
+            "predicted": None if told is None else told.seconds.document(),
+            "predicted_by": None if told is None else told.by,
+            "prediction_error": None if self.error is None else round(self.error, 3),
             "busiest_rate": round(self.busiest_rate),
         }
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from restow.execute.predict.prediction import PredictedNow, predicted_now_of
 from restow.execute.predict.rest import TimeLeft
 from restow.execute.progress.outcome import Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, ProgressReport
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from restow.execute.predict.rest import RestOfRun
     from restow.execute.progress.observation import Observation
     from restow.execute.progress.progress import RunProgress
+    from restow.execute.run.foresight import Foreseen
     from restow.execute.run.in_progress import ReassignmentsInProgress
     from restow.execute.throttle.pace import Pace
     from restow.execute.throttle.throttling import Throttling
-    from restow.plan.flow.constants import Calibration
     from restow.plan.schedule.schedule import Schedule
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
@@ -68,6 +69,8 @@ class RunStatus:
     under_replicated: int
     offline: int
     latency_s: float
+    predicted: PredictedNow | None = None
+    """The prediction that was made when the run began, and how far it is ahead of that."""
     dir_throttle: int | None = None
     by_hour: str | None = None
     """The throttle as given, if it changes by the hour."""
@@ -85,6 +88,7 @@ class RunStatus:
             "to_do_bytes": report.to_do_bytes,
             "rate": round(report.rate),
             "eta_s": None if report.eta_s is None else round(report.eta_s, 1),
+            "predicted": None if self.predicted is None else self.predicted.document(),
             "steps_done": self.steps_done,
             "steps_left": self.steps_left,
             "under_way": self.under_way,
@@ -183,6 +187,7 @@ def status_of(document: Mapping[str, Any]) -> RunStatus:
         under_replicated=int(document["under_replicated"]),
         offline=int(document["offline"]),
         latency_s=float(document["latency_ms"]) / 1000,
+        predicted=None if document.get("predicted") is None else predicted_now_of(document["predicted"]),
     )
 
 
@@ -244,12 +249,12 @@ class RunReporter:
         pace: Pace,
         in_progress: ReassignmentsInProgress,
         listener: Callable[[RunStatus], object],
-        known: Calibration,
+        foreseen: Foreseen,
     ) -> None:
         self._run, self._clock, self._progress, self._schedule = run, clock, progress, schedule
         self._throttling, self._pace, self._in_progress = throttling, pace, in_progress
-        self._listener, self._time_left = listener, TimeLeft(known)
-        self._predicted_s: float | None = None
+        self._listener, self._time_left = listener, TimeLeft(foreseen.known)
+        self._prediction = foreseen.prediction
         self._began_s = clock.monotonic_s()
         self._begun = frozenset(step.partition for step in schedule.waiting)
         self._last: ProgressReport | None = None
@@ -268,7 +273,6 @@ class RunReporter:
         )
         if ended is None:
             self._pace.learn(self._last)
-            self._predicted_s = self._predicted_s or self._last.eta_s
         self._listener(
             RunStatus(
                 run=self._run,
@@ -286,10 +290,28 @@ class RunReporter:
                 under_replicated=len(observation.under_replicated),
                 offline=len(observation.offline),
                 latency_s=observation.latency_s,
+                predicted=self._predicted_now(self._last),
             )
         )
 
-    def summary(self, ledger: RunLedger) -> Summary:
+    @property
+    def lessons(self) -> dict[str, object]:
+        """Return how long the run took and what it has measured, for later runs to learn from."""
+        return {"seconds": round(self._seconds, 3), "measured": self._time_left.measured}
+
+    @property
+    def _seconds(self) -> float:
+        return self._clock.monotonic_s() - self._began_s
+
+    def _predicted_now(self, report: ProgressReport) -> PredictedNow | None:
+        """Compare the prediction with what this run has copied of what it has to copy."""
+        if self._prediction is None:
+            return None
+        copied, left = self._progress.copied.copied_bytes, report.to_do_bytes - report.done_bytes
+        share = copied / (copied + left) if copied + left > 0 else 1.0
+        return PredictedNow.of(self._prediction, self._seconds, share)
+
+    def summary(self, ledger: RunLedger, *, done: bool) -> Summary:
         """Summarize what was done since this run began or was resumed."""
         left = self._left(self._begun)
         not_moved = left | ((ledger.dropped.keys() | ledger.found) & self._begun)
@@ -301,8 +323,9 @@ class RunReporter:
             partitions_left=len(left | ledger.dropped.keys()),
             copied_bytes=copied.copied_bytes,
             left_bytes=0 if self._last is None else self._last.to_do_bytes - self._last.done_bytes,
-            seconds=self._clock.monotonic_s() - self._began_s,
-            predicted_s=self._predicted_s,
+            seconds=self._seconds,
+            prediction=self._prediction,
+            done=done,
             busiest="" if busiest is None else str(busiest[0]),
             busiest_bytes=0 if busiest is None else busiest[1],
         )

@@ -16,6 +16,7 @@ from restow.execute.progress.progress import RunProgress, places
 from restow.execute.progress.status import RunEvent, RunListener, RunReporter
 from restow.execute.repair.undo import cancel_moves, cancelled_before
 from restow.execute.run.elections import Elections
+from restow.execute.run.foresight import Foreseen
 from restow.execute.run.give_up import GiveUpTimer, WaitReasons
 from restow.execute.run.in_progress import (
     ReassignmentsInProgress,
@@ -38,7 +39,6 @@ from restow.execute.throttle.pace import Pace
 from restow.execute.throttle.throttling import Throttling
 from restow.plan.drift import REMADE, remade
 from restow.plan.files.text import step_document
-from restow.plan.flow.constants import Calibration
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
 from restow.runtime.call_to_end import CalledToEnd, hear_the_call_to_end
@@ -73,7 +73,7 @@ class Executor:
         watcher: RunListener,
         mark: Mark,
         why_no_undo: Callable[[RunLedger], Awaitable[str | None]] | None = None,
-        known: Calibration | None = None,
+        foreseen: Foreseen | None = None,
     ) -> None:
         self._admin, self._clock, self._run_journal = admin, clock, book
         self._options, self._watcher, self._mark = options, watcher, mark
@@ -107,7 +107,7 @@ class Executor:
             self.pace,
             self._in_progress,
             tell,
-            known or Calibration(),
+            foreseen or Foreseen(),
         )
         self._strange, self._adopted = chains.strange, chains.in_progress
         self._snapshot = snapshot
@@ -385,14 +385,15 @@ class Executor:
             except CalledToEnd:
                 hear_the_call_to_end()
                 self.tell("throttles not brought back", why=NO_ANSWER_IN_TIME)
-        self._run_journal.write("ended", outcome=outcome.ending.value, reason=outcome.reason)
+        how = {"outcome": outcome.ending.value, "reason": outcome.reason}
+        self._run_journal.write("ended", **how, **self._reporter.lessons)
         self._report(outcome.ending.value)
         ledger = self._run_journal.ledger
         outcome = replace(
             outcome,
             dropped=ledger.dropped,
             throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
-            summary=self._reporter.summary(ledger),
+            summary=self._reporter.summary(ledger, done=outcome.ending is Ending.DONE),
         )
         self.tell("ended", **outcome.document())
         return outcome

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypedDict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypedDict
 
+from restow.execute.predict.moments import moment_ms
 from restow.execute.throttle.hours import HourlyThrottle, Hours
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.sizes import parse_rate
+
+if TYPE_CHECKING:
+    from restow.model.load import LoadModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,14 @@ class RunOptions:
     patience_s: float = 300.0
     """The run ends after the cluster has been unreachable for this long."""
     predicts: bool = True
-    """Whether the run tells the time left. A rehearsal, which is a prediction itself, does not."""
+    """Whether the run is predicted, and tells the time left. A rehearsal, a prediction itself, does not."""
+    load: LoadModel | None = None
+    """What producers write and consumers read, for the prediction."""
+    deadline: str | None = None
+    """When the run has to be done, like "06:00" or "4h"."""
+    anyway: bool = False
+    """Whether to begin although the prediction speaks against it. A log dir that would be too full is always
+    refused."""
 
 
 class RunFlags(TypedDict, total=False):
@@ -102,3 +113,12 @@ def run_options(
         elect=elect,
         give_up_s=give_up_after,
     )
+
+
+def expecting(
+    options: RunOptions, *, load: LoadModel | None = None, deadline: str | None = None, anyway: bool = False
+) -> RunOptions:
+    """Return the options with what the prediction has to know; refuse a deadline that is no time."""
+    if deadline is not None:
+        moment_ms(deadline, 0, "--deadline")
+    return replace(options, load=load, deadline=deadline, anyway=anyway)

@@ -1,6 +1,6 @@
 """Begin, resume, cancel or undo a run: each under the cluster's lock, each with a journal.
 
-The checks before the first change are here too; `examine` only reports them.
+The checks before the first change are here too; `restow.execute.run.examine` only reports them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from restow.execute.progress.status import RunEvent, RunListener, status_writer
 from restow.execute.repair.undo import CannotUndo, inverse
 from restow.execute.run.control import CANCEL, Control, ControlRequest
 from restow.execute.run.executor import Executor
-from restow.execute.run.lock import Holder, Mark, ProcessIdentity, claimed, holder_of, other_at_it
-from restow.execute.run.offsets_topic import offsets_topic_check
+from restow.execute.run.foresight import advice, forbidding, foresee
+from restow.execute.run.lock import Holder, Mark, ProcessIdentity, claimed, holder_of
 from restow.execute.run.options import RunOptions
 from restow.execute.run.steps import chains_of
 from restow.plan.drift import REBASE, differences
@@ -28,15 +28,13 @@ from restow.plan.files.approval import check_digest
 from restow.plan.files.text import document_of
 from restow.plan.judge.waves import check_sound
 from restow.plan.pin import topic_ids
-from restow.plan.schedule.schedule import order_of
 from restow.runtime.chance import SystemChance
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.sizes import count
 from restow.snapshot import capture
 from restow.verify import blocking, preflight
-from restow.verify.evidence import fails, holds, none_of, some
-from restow.verify.plan_done import plan_sound
+from restow.verify.evidence import some
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -45,8 +43,9 @@ if TYPE_CHECKING:
     from restow.client import Admin, KafkaAdmin
     from restow.execute.journal.ledger import RunLedger
     from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.run.foresight import Foreseen
     from restow.execute.run.lock import GroupLocks
-    from restow.model import Check, Plan, Snapshot, Verdict
+    from restow.model import Plan, Snapshot, Verdict
     from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
@@ -97,9 +96,13 @@ async def execute(world: RunContext, plan: Plan, options: RunOptions, watcher: R
         snapshot = await capture(world.admin, world.clock)
         check_begin(plan, snapshot, runs)
         await _check_ready(world, plan, snapshot)
+        foreseen = foresee(world, plan, snapshot, options)
+        if problems := forbidding(foreseen, options):
+            why = f"{'; '.join(problems)} ({advice(foreseen.objections)})"
+            raise NotNow(f"the rehearsal speaks against this run, so nothing was begun: {why}")
         await mark.confirm(world, watcher)
-        with begun(world, runs, name, plan, snapshot=snapshot) as book:
-            return await _run(world, book, snapshot, options, watcher, mark)
+        with begun(world, runs, name, plan, snapshot=snapshot, foreseen=foreseen) as book:
+            return await _run(world, book, snapshot, options, watcher, mark, foreseen)
 
 
 async def resume(
@@ -123,8 +126,10 @@ async def resume(
             _check_cluster(book.ledger.plan, snapshot, run.folder)
             await _check_rest(world, rest_of(book.ledger.plan, snapshot), snapshot, watcher)
             await mark.confirm(world, watcher)
-            book.write("resumed", who=_who(world, run.name), turn=runs.next_turn())
-            return await _run(world, book, snapshot, options, watcher, mark)
+            foreseen = foresee(world, book.ledger.plan, snapshot, options, resumed=True)
+            told = foreseen.document
+            book.write("resumed", who=_who(world, run.name), turn=runs.next_turn(), prediction=told)
+            return await _run(world, book, snapshot, options, watcher, mark, foreseen)
 
 
 async def cancel(world: RunContext, watcher: RunListener, name: str | None = None) -> RunOutcome | None:
@@ -161,8 +166,9 @@ async def undo(
         run = runs.get(run.name)
         plan, snapshot = await way_back(world, run, as_far_as_possible=as_far_as_possible)
         await mark.confirm(world, watcher)
-        with begun(world, runs, own, plan, snapshot=snapshot, undo_of=run.name) as book:
-            return await _run(world, book, snapshot, options, watcher, mark)
+        foreseen = foresee(world, plan, snapshot, options)
+        with begun(world, runs, own, plan, snapshot=snapshot, undo_of=run.name, foreseen=foreseen) as book:
+            return await _run(world, book, snapshot, options, watcher, mark, foreseen)
 
 
 async def way_back(world: RunContext, run: Run, *, as_far_as_possible: bool = False) -> tuple[Plan, Snapshot]:
@@ -276,6 +282,7 @@ async def _run(
     options: RunOptions,
     watcher: RunListener,
     mark: Mark,
+    foreseen: Foreseen,
 ) -> RunOutcome:
     control = Control(world.disk, book.folder)
     control.clear()
@@ -292,23 +299,42 @@ async def _run(
         return None if plan.moves else "this run has changed nothing"
 
     executor = Executor(
-        world.admin, world.clock, book, snapshot, options, control, watcher, mark, why_no_undo
+        world.admin, world.clock, book, snapshot, options, control, watcher, mark, why_no_undo, foreseen
     )
-    executor.tell("run", folder=book.folder, moves=len(book.ledger.plan.moves))
+    predicted = foreseen.prediction
+    told = None if predicted is None else {**predicted.document(), "curve": None}
+    executor.tell("run", folder=book.folder, moves=len(book.ledger.plan.moves), predicted=told)
+    if foreseen.objections:
+        executor.tell("warned", why="; ".join(each.why for each in foreseen.objections))
     return await executor.run()
 
 
 def begun(
-    world: RunContext, runs: Runs, name: str, plan: Plan, *, snapshot: Snapshot, undo_of: str | None = None
+    world: RunContext,
+    runs: Runs,
+    name: str,
+    plan: Plan,
+    *,
+    snapshot: Snapshot,
+    undo_of: str | None = None,
+    foreseen: Foreseen | None = None,
 ) -> closing[RunJournal]:
-    """Write the first entry of a new journal: the plan, who begins it, and the ids of its topics."""
+    """Write the first entry of a journal: the plan, its prediction, who begins it, the ids of its topics."""
     folder = runs.path(name)
     world.disk.make_directory(folder)
     journal = Journal(world.disk, world.clock, folder)
     who = _who(world, name)
     ids = {**topic_ids(snapshot, plan.moves), **plan.topic_ids}
     turn = runs.next_turn()
-    journal.write("began", plan=document_of(plan), who=who, turn=turn, undo_of=undo_of, topic_ids=ids)
+    journal.write(
+        "began",
+        plan=document_of(plan),
+        who=who,
+        turn=turn,
+        undo_of=undo_of,
+        topic_ids=ids,
+        prediction=None if foreseen is None else foreseen.document,
+    )
     return closing(RunJournal(journal))
 
 
@@ -344,55 +370,3 @@ def rest_of(plan: Plan, snapshot: Snapshot) -> Plan:
     left = {steps[0].partition: steps[0].before for steps in chains_of(plan, snapshot).steps}
     moves = (replace(move, before=left[move.partition]) for move in plan.moves if move.partition in left)
     return replace(plan, moves=tuple(moves))
-
-
-async def examine(world: RunContext, plan: Plan) -> Verdict:
-    """Return what `execute` would check before it begins. Change neither the cluster nor the journals."""
-    runs = await world.runs()
-    snapshot = await capture(world.admin, world.clock)
-    verdict = await readiness(world.admin, plan, snapshot)
-    elsewhere = await other_at_it(world, runs)
-    own = (
-        plan_sound(plan),
-        _nobody_at_it(world, runs, elsewhere),
-        _earlier_runs(runs, snapshot),
-        _limits(plan, snapshot),
-        *([await offsets_topic_check(world.admin, plan)] if world.group_locks is not None else []),
-    )
-    return replace(verdict, checks=(*verdict.checks, *own))
-
-
-def _nobody_at_it(world: RunContext, runs: Runs, elsewhere: str | None) -> Check:
-    holder = holder_of(world.disk, runs.folder)
-    if holder is None and elsewhere is not None:
-        return fails(
-            "no other run", f"another machine carries out a run: {elsewhere}", "wait until it has ended"
-        )
-    if holder is None:
-        return holds("no other run", "nobody here carries out a run on it")
-    return fails(
-        "no other run",
-        f"{holder.user} carries out run {holder.run}, process {holder.pid} on {holder.host}",
-        "watch it (restow watch), or wait until it has ended",
-    )
-
-
-def _earlier_runs(runs: Runs, snapshot: Snapshot) -> Check:
-    name = "earlier runs"
-    try:
-        check_earlier_runs(runs, snapshot.cluster_id)
-    except NotNow as error:
-        return fails(name, str(error))
-    return holds(name, "all of them were brought to their end")
-
-
-def _limits(plan: Plan, snapshot: Snapshot) -> Check:
-    """Check that the executor could admit every step within the plan's limits."""
-    moves = [move for move in plan.moves if snapshot.partition(move.partition) is not None]
-    return none_of(
-        "limits",
-        [f"{step.partition}: {why}" for step, why in order_of(moves, snapshot, plan.limits).stuck],
-        "step",
-        good="every step gets its turn within the limits of the plan",
-        advice="make room, or plan with other limits (--moves-in, --moves-out, --fill)",
-    )
