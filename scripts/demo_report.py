@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 from restow.html.page import ReportPage, Section, Tile, page, paragraph, subtitle, table
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Plan, Snapshot, Verdict
     from restow.model.load import LoadModel
     from restow.plan.explain.explain import Explanation
+    from restow.rehearse import Rehearsal
 
 _BAND = 0.09
 _MOST = 10
@@ -35,6 +37,7 @@ class Told:
     """The facts of the story."""
 
     before: Snapshot
+    rehearsal: Rehearsal
     run: Run
     read: Read
     verdict: Verdict
@@ -78,6 +81,10 @@ def _tiles(story: Told, plan: Plan) -> tuple[Tile, ...]:
         Tile(value=f"{story.read.lost:,}", name="of them lost", kind="bad" if story.read.lost else "good"),
         Tile(value=amount(plan.bytes_to_copy), name=f"copied, {least:.2f} × the least possible"),
         Tile(value=f"{len(plan.moves)}", name="partitions moved"),
+        Tile(
+            value=f"{story.run.seconds:.0f} s",
+            name=f"for the run, with a broker killed; predicted {story.rehearsal.what_if[0].seconds:.0f} s",
+        ),
         Tile(
             value="verified" if story.verdict.holds else "not verified",
             name=f"{len(story.verdict.checks)} checks",
@@ -181,17 +188,42 @@ def _plan(plan: Plan, told: Explanation) -> Section:
 
 
 def _run(story: Told, moments: list[Moment]) -> Section:
-    copied = Line(name="copied", points=tuple((at, float(done)) for at, done in story.run.done))
-    first = copied.points[0][0] if copied.points else 0.0
-    during = [each for each in moments if each.at >= first]
-    ending = story.run.outcome.ending.value if story.run.outcome else "unknown"
+    run, rehearsal = story.run, story.rehearsal
+    (lost,) = rehearsal.what_if
+    copied = Line(name="copied", points=tuple((at, float(done)) for at, done in run.done))
+    during = [each for each in moments if each.at >= run.began]
+    ending = run.outcome.ending.value if run.outcome else "unknown"
+    drawn = [
+        copied,
+        _rehearsed("rehearsed: no fault", rehearsal.progress, run.began),
+        _rehearsed(f"rehearsed: {lost.faults}", lost.progress, run.began),
+    ]
+    same = abs(lost.seconds - rehearsal.seconds.p50) < 0.05 * rehearsal.seconds.p50
+    both = " Both rehearsals take the same time, because other brokers have more to copy." if same else ""
+    off = f"{run.seconds / lost.seconds - 1:+.0%}" if 0 < lost.seconds < inf else "not comparable"
+    times = [
+        ("rehearsed, nothing happens", *(f"{each:.1f} s" for each in _range(rehearsal)), ""),
+        (f"rehearsed, broker {run.victim} lost on the way", "", f"{lost.seconds:.1f} s", "", ""),
+        (f"actual, broker {run.victim} lost on the way", "", f"{run.seconds:.1f} s", "", off),
+    ]
     return Section(
-        title="The run",
-        note=f"Throttled to {story.run.throttle} per broker. Broker {story.run.victim} was killed in the "
+        title="The run, and what was rehearsed",
+        note=f"Throttled to {run.throttle} per broker. Broker {run.victim} was killed in the "
         "middle: the run began nothing new while partitions lacked a replica, and went on when it was back. "
-        f"It ended: {ending}.",
-        parts=(lines([copied], moments=during, label="bytes copied over time"),),
+        f"It ended: {ending}. The error compares the run with the rehearsal that has the same fault.{both}",
+        parts=(
+            lines(drawn, moments=during, label="bytes copied over time, rehearsed and actual"),
+            table(("", "P10", "P50", "P90", "error"), times),
+        ),
     )
+
+
+def _rehearsed(name: str, progress: Sequence[tuple[float, float]], began: float) -> Line:
+    return Line(name=name, points=tuple((began + at_s, copied) for at_s, copied in progress))
+
+
+def _range(rehearsal: Rehearsal) -> tuple[float, float, float]:
+    return rehearsal.seconds.p10, rehearsal.seconds.p50, rehearsal.seconds.p90
 
 
 def _writes(story: Told, moments: list[Moment]) -> Section:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from restow.cli.runs.screen import Screen, conclude
-from restow.cli.runs.view import until
+from restow.cli.runs.view import predicted_line, until
 from restow.cli.shared.connection import on_cluster
 from restow.execute.progress.status import RunListener
-from restow.execute.run.options import run_options
+from restow.execute.run.options import expecting, run_options
 from restow.execute.run.start import execute, run_context
-from restow.plan import read_plan
+from restow.plan import read_load, read_plan
 from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class Run:
     throttle: str
     journal: str
     victim: int
+    load: str
+    began: float = 0.0
     done: list[tuple[float, int]] = field(default_factory=list)
     """When so many bytes had been copied."""
     moments: list[tuple[float, str, bool]] = field(default_factory=list)
@@ -60,6 +62,7 @@ class Run:
             elect=True,
             give_up_after=120,
         )
+        options = expecting(options, load=read_load(self.load))
         screen = Screen(as_json=False)
         watcher = RunListener(
             event=lambda event: self._event(event, screen),
@@ -78,6 +81,11 @@ class Run:
         return self.outcome.is_good
 
     @property
+    def seconds(self) -> float:
+        """Return how long the run took."""
+        return 0.0 if self.outcome is None or self.outcome.summary is None else self.outcome.summary.seconds
+
+    @property
     def killed(self) -> bool:
         return self._killer is not None
 
@@ -85,6 +93,8 @@ class Run:
         self.moments.append((time.time(), what, bad))
 
     def _event(self, event: RunEvent, screen: Screen) -> None:
+        if event.kind == "run":
+            self.began = time.time()
         if screen.interactive:
             screen.watcher.event(event)
         elif event.kind in ("paused", "going on", "throttle off"):
@@ -109,6 +119,8 @@ class Run:
         full = int(_BAR * report.done_bytes / (report.to_do_bytes or 1))
         words = f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}"
         state = status.paused or status.waits or until(report.eta_s)
+        if status.predicted is not None and not status.ended:
+            state += f"; {predicted_line(status.predicted)}"
         print(f"  {'█' * full:·<{_BAR}}  {words}, {human_bytes(report.rate)}/s, {state}", flush=True)
 
     def _kill(self) -> None:

@@ -1,6 +1,7 @@
 """The whole story: a lopsided cluster under load is measured, planned for, and put right while it works.
 
-    five brokers, skewed ─► samples ─► load model ─► two brokers more ─► plan ─► run ─► verified, nothing lost
+    five brokers, skewed ─► samples ─► load model ─► two brokers more ─► plan ─► rehearsal ─► run
+                                                                              ─► verified, nothing lost
 
 Every `$ restow …` line is really run, by the command line's own code.
 """
@@ -15,23 +16,27 @@ import time
 from contextlib import ExitStack, chdir
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demo_report import Told, write_report
-from demo_run import Run
+from demo_run import AWAY_S, KILL_AT, Run
 from demo_scenes import BOLD, DIM, GREEN, colour, play, wrapped
 from demo_stage import Compiling, Stage
 
-from restow.plan import read_plan
+import restow
+from restow.plan import read_load, read_plan
 from restow.plan.explain.view import seconds_at, view_of
 from restow.verify import verify
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from demo_stage import Read
 
     from restow.model import Plan, Snapshot, Verdict
+    from restow.rehearse import Rehearsal
 
-ACTS = 7
+ACTS = 8
 RUN_S = 12
 """The throttle is such that the run takes about so long, however much has been written by then."""
 VICTIM = 1
@@ -65,10 +70,17 @@ class Story:
             self._more_brokers(stage)
             compiling.wait()
             before = self._plan(stage)
-            run = self._run(stage)
+            throttle, rehearsal = self._rehearse(stage)
+            run = self._run(stage, throttle, rehearsal)
             verdict, read = self._verify(stage)
             told = Told(
-                before=before, run=run, read=read, verdict=verdict, acks=stage.acks, moments=self.moments
+                before=before,
+                rehearsal=rehearsal,
+                run=run,
+                read=read,
+                verdict=verdict,
+                acks=stage.acks,
+                moments=self.moments,
             )
             write_report(told, Path(folder), self.report)
             held = self._conclude(told)
@@ -110,22 +122,49 @@ class Story:
     def _plan(self, stage: Stage) -> Snapshot:
         self._act("A plan, and how far from the best possible it is")
         before = stage.snapshot()
-        (load,) = Path("loads").glob("*.parquet")
-        play(f"restow plan balance --load {load} -o plan.json -b {stage.bootstrap}")
+        play(f"restow plan balance --load {_load()} -o plan.json -b {stage.bootstrap}")
         return before
 
-    def _run(self, stage: Stage) -> Run:
-        self._act("The run, under a throttle; a broker dies in the middle")
-        throttle = _throttle(read_plan("plan.json"))
+    def _rehearse(self, stage: Stage) -> tuple[str, Rehearsal]:
+        self._act("A rehearsal: how long, and what if a broker dies?")
+        plan = read_plan("plan.json")
+        throttle = _throttle(plan)
         self._tell(
-            f"""No broker sends or receives more than {throttle} for this, so that clients do not notice. At a
-            third of the way broker {VICTIM} is killed without warning, and comes back some seconds later."""
+            f"""The executor runs in virtual time on a model of this cluster. No broker is to send or receive
+            more than {throttle}, so that clients do not notice. Broker {VICTIM} dies at a third of the way
+            and comes back: that is what will happen to the run below, too."""
         )
-        line = f"restow execute plan.json --yes --throttle {throttle} --journal journal -b {stage.bootstrap}"
+        given: dict[str, Any] = {"throttle": throttle, "journal": "journal", "max_under_replicated": 0}
+        snapshot, load = stage.snapshot(), read_load(_load())
+        back_s = AWAY_S + moment_of(restow.rehearse(plan, snapshot, load, **given).progress, KILL_AT)
+        faults = f"broker {VICTIM} dies at {KILL_AT:.0%}", f"broker {VICTIM} comes back at {back_s:.0f}s"
+        what_if = " ".join(f'--what-if "{each}"' for each in faults)
+        play(
+            f"restow rehearse plan.json --throttle {throttle} --load {_load()} {what_if} --journal journal "
+            f"-b {stage.bootstrap}",
+            must_hold=False,
+        )
+        return throttle, restow.rehearse(plan, snapshot, load, what_if=faults, **given)
+
+    def _run(self, stage: Stage, throttle: str, rehearsal: Rehearsal) -> Run:
+        self._act("The run, under a throttle; a broker dies in the middle")
+        self._tell(
+            f"""At a third of the way broker {VICTIM} is killed without warning, and comes back {AWAY_S:.0f}
+            seconds later. The prediction that the run shows beside its progress knows nothing of that."""
+        )
+        line = (
+            f"restow execute plan.json --yes --throttle {throttle} --load {_load()} --journal journal "
+            f"-b {stage.bootstrap}"
+        )
         print("\n" + colour("$ " + wrapped(line), GREEN) + "\n", flush=True)
-        run = Run(stage, "plan.json", throttle, "journal", VICTIM)
+        run = Run(stage, "plan.json", throttle, "journal", VICTIM, _load())
         run.carry_out()
         self.moments += run.moments
+        (lost,) = rehearsal.what_if
+        self._tell(
+            f"""Predicted: {rehearsal.seconds.p50:.0f} s if nothing happens, {lost.seconds:.0f} s with broker
+            {VICTIM} lost on the way. Actual, with broker {VICTIM} lost on the way: {run.seconds:.0f} s."""
+        )
         return run
 
     def _verify(self, stage: Stage) -> tuple[Verdict, Read]:
@@ -154,6 +193,9 @@ class Story:
             "run": outcome.ending.value if outcome else None,
             "killed": told.run.killed,
             "copied_bytes": told.run.to_do_bytes,
+            "predicted_seconds": round(told.rehearsal.what_if[0].seconds, 1),
+            "predicted_seconds_without_the_kill": round(told.rehearsal.seconds.p50, 1),
+            "actual_seconds": round(told.run.seconds, 1),
             "seconds": round(time.monotonic() - self.began, 1),
             "report": str(self.report),
         }
@@ -176,6 +218,18 @@ class Story:
 
     def _tell(self, text: str) -> None:
         print("\n" + textwrap.fill(" ".join(text.split()), 78), flush=True)
+
+
+def _load() -> str:
+    """Return the load model that the pipeline has made."""
+    (found,) = Path("loads").glob("*.parquet")
+    return str(found)
+
+
+def moment_of(progress: Sequence[tuple[float, float]], share: float) -> float:
+    """Return when this share of all bytes is copied."""
+    wanted = share * progress[-1][1]
+    return next(at_s for at_s, copied in progress if copied >= wanted)
 
 
 def _throttle(plan: Plan) -> str:

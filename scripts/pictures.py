@@ -2,9 +2,10 @@
 
     .venv/bin/python scripts/pictures.py
 
-docs/execute.svg is a screen of `restow execute`, about half-way. docs/plan.svg is the picture in the page
-that `restow show --html` writes. Two pictures are not made here: docs/report.png is a browser's picture of
-the report that `make demo` writes, and docs/flow.svg is drawn by hand.
+docs/execute.svg is a screen of `restow execute`, about half-way. docs/plan.svg and docs/rehearse.svg are
+pictures in the pages that `restow show --html` and `restow rehearse --html` write. What the rehearsal prints
+goes to standard output, for docs/rehearse.md. Two pictures are not made here: docs/report.png is a browser's
+picture of the report that `make demo` writes, and docs/flow.svg is drawn by hand.
 """
 
 from __future__ import annotations
@@ -59,10 +60,18 @@ def main() -> None:
         restow("plan", "balance", "--fill", "0.99", "-o", "plan.json")
         restow("snapshot", "-o", "now.json")
         restow("show", "plan.json", "--snapshot", "now.json", "--html", "plan.html")
+        rehearsal = ("rehearse", "plan.json", "--throttle", "10MB/s", "--snapshot", "now.json")
+        print(plain(restow(*rehearsal, "--html", "rehearsal.html")))
         shown = restow("execute", "plan.json", "--throttle", "10MB/s", "--yes")
-        page = (folder / "plan.html").read_text()
-    (ROOT / "docs" / "plan.svg").write_text(re.findall(r"<svg.*?</svg>", page, re.DOTALL)[0] + "\n")
+        page, rehearsed = ((folder / name).read_text() for name in ("plan.html", "rehearsal.html"))
+    (ROOT / "docs" / "plan.svg").write_text(svgs(page)[0] + "\n")
+    steps = next(each for each in svgs(rehearsed) if "steps over time" in each)
+    (ROOT / "docs" / "rehearse.svg").write_text(steps + "\n")
     (ROOT / "docs" / "execute.svg").write_text(drawn(half_way(shown), "restow execute"))
+
+
+def svgs(page: str) -> list[str]:
+    return re.findall(r"<svg.*?</svg>", page, re.DOTALL)
 
 
 @contextmanager

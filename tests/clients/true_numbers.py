@@ -93,6 +93,18 @@ async def move_between_brokers(
         assert (summary.partitions_moved, summary.partitions_left) == (6, 0)
         assert (summary.copied_bytes, summary.left_bytes, summary.busiest_bytes) == (lies, 0, lies)
         assert summary.predicted_s == pytest.approx(plan.bytes_to_copy / rate, rel=0.2)
+        told = [each.predicted for each in stage.statuses]
+        assert [each for each in told if each is None] == []
+        (kept,) = (await stage.world.runs()).all()
+        prediction = kept.ledger.prediction
+        assert prediction is not None
+        assert prediction.seconds.p50 == pytest.approx(summary.predicted_s, abs=0.001)
+        assert prediction.curve[-1][1] == pytest.approx(plan.bytes_to_copy, rel=0.01)
+        (ends_ms,) = {each.ends_ms for each in told if each is not None}
+        assert ends_ms == pytest.approx(prediction.ends_ms, abs=2)
+        assert kept.ledger.took_s is not None
+        assert told[-2].elapsed_s <= kept.ledger.took_s <= summary.seconds  # type: ignore[union-attr]
+        assert summary.error == pytest.approx(summary.seconds / summary.predicted_s - 1)
         first = next(each.report for each in stage.statuses if each.report.eta_s is not None)
         left_s = (first.to_do_bytes - first.done_bytes) / rate  # some may have arrived by then
         assert first.eta_s == pytest.approx(left_s, rel=0.2)

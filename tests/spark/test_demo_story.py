@@ -35,9 +35,12 @@ def test_demo_story_succeeds_and_leaves_only_its_report(tmp_path: Path) -> None:
     assert told["acked"] > 10_000
     assert (told["lost"], told["verified"], told["killed"], told["run"]) == (0, True, True, "done")
     assert told["report"] == str(report)
+    assert 0 < told["predicted_seconds_without_the_kill"] <= told["predicted_seconds"]
+    assert told["actual_seconds"] > 0
     page = report.read_text(encoding="utf-8")
     assert page.count("<svg") >= 5
     assert "broker 1 killed" in page
+    assert "rehearsed: broker 1 dies at 35%" in page
     assert [path.name for path in scratch.iterdir() if path.name.startswith("restow")] == []
     assert [process.name() for process in _ours() if process.pid not in before] == []
 

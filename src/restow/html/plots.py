@@ -3,6 +3,7 @@
     bars      a value per member, beside its share and the band around it
     lines     values over time, with moments marked
     changes   before and after, side by side
+    spans     what lasts from when to when
 
 A page's style (`page.css`) colours all marks by their class. Bars also have a colour of their own, because in
 notebooks and in files of their own there is no such style.
@@ -27,6 +28,7 @@ _WIDEST = 900
 _ROW, _BAR = 26, 14
 _LABEL, _VALUE = 96, 150
 _LINE_COLOURS = 8
+_SPAN_ROW, _SPAN_LABEL = 16, 150
 _TEXT = "#667"
 _FILLS = {
     "bar before": "#b4bfcd",
@@ -69,6 +71,16 @@ class Area:
     name: str
     points: tuple[tuple[float, float, float], ...]
     kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Something that lasts from one second to another; until None if it never ends."""
+
+    name: str
+    begin_s: float
+    end_s: float | None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +166,31 @@ def changes(
             f"<line class='share' x1='{at:.1f}' x2='{at:.1f}' y1='0' y2='{len(rows) * row_height}'/>"
         )
     return _svg(WIDTH, len(rows) * row_height, label, parts)
+
+
+def spans(rows: Sequence[Span], *, label: str = "") -> str:
+    """Draw a bar for each span, from top to bottom, over seconds."""
+    ends = [row.begin_s if row.end_s is None else row.end_s for row in rows]
+    last, room = max([*ends, 0.0]) or 1.0, WIDTH - _SPAN_LABEL - 20
+    height = len(rows) * _SPAN_ROW
+    parts = []
+    pace = next((each for each in _SECONDS if last / each <= 8), ceil(last / 8 / 86400) * 86400)
+    for number in range(int(last / pace) + 1):
+        at = _SPAN_LABEL + room * number * pace / last
+        parts.append(
+            f"<line stroke='{_TEXT}' stroke-opacity='.25' x1='{at:.1f}' x2='{at:.1f}' y1='0' y2='{height}'/>"
+        )
+        parts.append(_text(at, height + 12, f"{number * pace:,} s", "middle"))
+    for number, row in enumerate(rows):
+        top, end_s = number * _SPAN_ROW, last if row.end_s is None else row.end_s
+        left = _SPAN_LABEL + room * row.begin_s / last
+        width = max(room * (end_s - row.begin_s) / last, 1.5)
+        until = "it never ends" if row.end_s is None else f"to {row.end_s:,.1f} s"
+        tip = f"{row.name}: from {row.begin_s:,.1f} s, {until}" + (f", {row.note}" if row.note else "")
+        parts.append(_text(_SPAN_LABEL - 8, top + _SPAN_ROW / 2, row.name, "end"))
+        kind = "bar much" if row.end_s is None else "bar plain"
+        parts.append(_rect(kind, left, top + 2, width, _SPAN_ROW - 4, tip, 2))
+    return _svg(WIDTH, height + 24, label, parts)
 
 
 def lines(

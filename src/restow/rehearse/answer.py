@@ -76,6 +76,8 @@ class FaultRehearsal:
     isr_margin: int | None
     """The least number of in-sync replicas beyond `min.insync.replicas`; negative where writes would fail."""
     leaders_moved: int
+    progress: tuple[tuple[float, float], ...] = ()
+    """Seconds since the start, and the bytes copied until then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

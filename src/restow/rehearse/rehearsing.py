@@ -12,7 +12,7 @@ from restow.execute.journal.runs import state_folder
 from restow.execute.predict.by_events import run_events
 from restow.execute.predict.learn import calibrate
 from restow.execute.predict.moments import moment_ms, seconds_until
-from restow.execute.predict.predicting import guessed_constants, least_s, scaled_range
+from restow.execute.predict.predicting import curve_of, guessed_constants, least_s, scaled_range
 from restow.execute.predict.prediction import TimeRange
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.options import run_options
@@ -312,4 +312,5 @@ class RehearsalStage:
             under_replicated=run.most_under_replicated,
             isr_margin=run.cluster.least_margin,
             leaders_moved=len(run.cluster.leader_changes),
+            progress=curve_of(run.movement),
         )

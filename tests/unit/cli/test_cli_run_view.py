@@ -232,7 +232,7 @@ def test_summary_shows_the_moves_and_cleans_names() -> None:
         "done in part: because",
         "moved     12 partitions, 145 MB copied",
         "took      81 s, 1.8 MB/s in all; broker 3 received 81.0 MB, 1.0 MB/s",
-        "predicted takes 79 s (P10 70 s, P90 2.7 min), by the schedule",
+        "predicted 79 s (P10 70 s, P90 2.7 min), by the schedule",
         "left      1 partition, 12.0 MB to copy",
         "restow resume",
     ):

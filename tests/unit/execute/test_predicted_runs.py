@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from restow.cli.plan.show_html import page_of
 from restow.errors import InvalidInput
-from restow.execute.journal.runs import predictions_told
+from restow.execute.journal.runs import last_run_of, predictions_told
 from restow.execute.predict.learn import calibrate
 from restow.execute.predict.predicting import predict
 from restow.execute.predict.prediction import Prediction, TimeRange, prediction_of
@@ -25,6 +26,7 @@ from restow.execute.run.options import expecting, run_options
 from restow.execute.run.start import NotNow
 from restow.model import ANY_DIR, CheckOutcome, Limits, Move, Plan, TopicPartition
 from restow.model.load import BYTES_IN, LoadModel, Resource
+from restow.plan.explain.view import view_of
 from restow.plan.flow.constants import Calibration
 from restow.plan.flow.loads import ClientLoads
 from tests.unit.execute.fake_admin import MB
@@ -74,12 +76,26 @@ def test_run_keeps_its_prediction_and_tells_how_it_went(tmp_path: Path) -> None:
     assert (prediction.by, prediction.resumed) == ("schedule", False)
     assert prediction.curve[-1][1] == pytest.approx(240 * MB, rel=0.01)
     assert kept.ledger.took_s == pytest.approx(took_s, abs=1)
+    seconds, sizes = zip(*kept.ledger.copied, strict=True)
+    assert (list(seconds), list(sizes)) == (sorted(seconds), sorted(sizes))
+    assert (sizes[0], sizes[-1]) == (0, 240 * MB)
     (note,) = predictions_told(plan, tmp_path)
     assert kept.name in note
     assert re.search(r"by the schedule; it took 30 s, \d\.\d% less$", note)
     told = outcome.document()["summary"]
     assert isinstance(told, dict)
     assert told["prediction_error"] == pytest.approx(outcome.summary.error, abs=0.001)
+
+
+def test_page_of_a_plan_has_its_last_run(tmp_path: Path) -> None:
+    run = unequal(tmp_path)
+    plan = plan_for(run.stage, TARGETS)
+    assert last_run_of(plan, tmp_path) is None
+    run.stage.execute(plan, AT_6)
+    after = page_of(plan, view_of(plan), run=last_run_of(plan, tmp_path))
+    assert "The last run, predicted and actual" in after
+    assert "<title>copied</title>" in after
+    assert "<title>predicted</title>" in after
 
 
 def test_status_says_how_far_ahead_of_the_prediction_a_run_is(tmp_path: Path) -> None:

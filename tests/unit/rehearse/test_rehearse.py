@@ -327,7 +327,10 @@ def test_command_prints_the_answer_and_writes_a_page(
     assert "24 partitions, 2.4 GB to copy: takes 2.0 min" in told
     assert "broker 4 receives as much as its throttle allows" in told
     assert "If broker 0 dies at 50%" in told
-    assert html.read_text().count("<svg") == 3
+    page = html.read_text()
+    assert page.count("<svg") == 4
+    assert "if broker 0 dies at 50%" in page
+    assert "t-0 → 4: from 0." in page
     assert run([*given, "--throttle", "10MB/s", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["by"] == "executor"
 

@@ -9,6 +9,7 @@ import typer
 from restow.cli.place.options import Format
 from restow.cli.plan.files import Approval, AsFormat, PlanFile, PlanOutput, Rollback
 from restow.cli.plan.options import AsJson
+from restow.cli.runs.flags import JournalFolder
 from restow.cli.shared.frame import Answer
 from restow.sizes import parse_rate
 from restow.text_files import write_text
@@ -42,7 +43,13 @@ def command(
         str | None,
         typer.Option(metavar="FILE", help="A file of `restow snapshot`, to count the whole cluster."),
     ] = None,
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML page.")] = None,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write an HTML page; of a plan that was carried out, with its last run."
+        ),
+    ] = None,
+    journal: JournalFolder = None,
     form: AsFormat = Format.TABLE,
     rollback: Rollback = None,
     approval: Approval,
@@ -66,8 +73,9 @@ def command(
     view = view_of(plan, taken)
     if html is not None:
         from restow.cli.plan.show_html import page_of
+        from restow.execute.journal.runs import last_run_of
 
-        write_text(html, page_of(plan, view, rate=rate))
+        write_text(html, page_of(plan, view, rate=rate, run=last_run_of(plan, journal)))
     wanted.save(plan)
     violations = violations_of(plan, taken)
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from restow.cli.plan.show_view import limits_of, times
 from restow.cli.plan.view import GOAL_HEADS, goal_cells
+from restow.execute.predict.prediction import error_told, range_told
 from restow.html.page import ReportPage, Section, Tile, page, paragraph, table
-from restow.html.plots import changes
+from restow.html.plots import Line, changes, lines
 from restow.plan.files.text import digest_of
-from restow.sizes import human_bytes
+from restow.sizes import human_bytes, human_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from restow.execute.journal.runs import Run
+    from restow.execute.predict.prediction import Prediction
     from restow.model import Plan
     from restow.plan.explain.amounts import Amount
     from restow.plan.explain.explain import Explanation
@@ -28,17 +32,21 @@ def page_of(
     told: Explanation | None = None,
     dirs: Sequence[Amount] = (),
     rate: int | None = None,
+    run: Run | None = None,
 ) -> str:
     """Return the page. `told` and `dirs` are known only when the plan is made; a plan file has the rest.
 
-    `rate` is the throttle for the expected time; None shows several usual ones.
+    `rate` is the throttle for the expected time; None shows several usual ones. `run` is the plan's last run.
     """
+    sections = [*_sections(plan, view, told, dirs)]
+    if run is not None and run.ledger.prediction is not None:
+        sections.insert(0, _run(run, run.ledger.prediction))
     return page(
         ReportPage(
             title=plan.title or "plan",
             lead=f"It {times(view, rate)}, if nothing else slows it down. While it runs: {limits_of(plan)}.",
             tiles=tuple(_tiles(plan)),
-            sections=tuple(_sections(plan, view, told, dirs)),
+            sections=tuple(sections),
             footer=f"cluster {plan.cluster_id}, digest {digest_of(plan)}",
         )
     )
@@ -74,6 +82,23 @@ def _sections(
         if told.notes:
             yield Section(title="Notes", parts=tuple(paragraph(note.text) for note in told.notes))
     yield Section(title="Moves", parts=(_moves(plan),))
+
+
+def _run(run: Run, prediction: Prediction) -> Section:
+    """Return what was predicted of the plan's last run, and what happened."""
+    began_s, took_s = prediction.start_ms / 1000, run.ledger.took_s
+    usual_s = prediction.seconds.p50
+    off = error_told(took_s / usual_s - 1 if took_s is not None and 0 < usual_s < inf else None)
+    took = "" if took_s is None else f" It took {human_duration(took_s)}{off}."
+    drawn = [
+        Line(name=name, points=tuple((began_s + at_s, copied) for at_s, copied in curve))
+        for name, curve in (("copied", run.ledger.copied), ("predicted", prediction.curve))
+    ]
+    return Section(
+        title="The last run, predicted and actual",
+        note=f"Run {run.name} ended: {run.ledger.outcome}. Predicted: {range_told(prediction)}.{took}",
+        parts=(lines(drawn, label="bytes copied over time, predicted and actual"),),
+    )
 
 
 def _brokers(view: PlanView, told: Explanation | None) -> Section:

@@ -54,7 +54,7 @@ Examples:
   $ restow execute plan.json --throttle 50MB/s -b localhost:9092
   $ restow execute plan.json --throttle auto --hours 22:00-06:00 -b localhost:9092
   $ restow execute plan.json --throttle 20MB/s,22-06=200MB/s -b localhost:9092
-  $ restow execute plan.json --throttle 50MB/s --deadline 06:00 --load loads/main.parquet -b localhost:9092
+  $ restow execute plan.json --throttle 50MB/s --deadline 06:00 -b localhost:9092
   $ restow execute plan.json --digest sha256:3f9a6c0b71de --throttle 50MB/s -b localhost:9092
   $ restow execute plan.json --throttle none --yes --json -b localhost:9092
 """

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from restow.cli.runs.rehearse_view import sentence
 from restow.html.page import ReportPage, Section, Tile, page, paragraph, table
-from restow.html.plots import Line, lines
+from restow.html.plots import Line, Span, lines, spans
 from restow.sizes import human_bytes, human_duration, human_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from restow.model import Step
     from restow.rehearse.answer import Rehearsal
 
-_LINES = 8
+_LINES, _SPANS = 8, 60
 
 
 def page_of(told: Rehearsal) -> str:
@@ -58,7 +59,29 @@ def _sections(told: Rehearsal) -> Iterator[Section]:
         )
         for each in told.steps
     ]
-    yield Section(title="Steps", parts=(table(("partition", "before", "after", "begins", "ends"), steps),))
+    listed = table(("partition", "before", "after", "begins", "ends"), steps)
+    first = f"The first {_SPANS} of {len(told.steps):,} are drawn." if len(told.steps) > _SPANS else ""
+    yield Section(title="Steps", note=first, parts=(_timeline(told), listed))
+
+
+def _timeline(told: Rehearsal) -> str:
+    rows = [
+        Span(
+            name=f"{each.step.partition} → {_target(each.step)}",
+            begin_s=each.begun_s,
+            end_s=None if each.ended_s == inf else each.ended_s,
+            note=human_bytes(each.step.size_bytes),
+        )
+        for each in told.steps[:_SPANS]
+    ]
+    return spans(rows, label="steps over time") if rows else ""
+
+
+def _target(step: Step) -> str:
+    """Return what a step changes: brokers that receive a replica, the order of replicas, or log dirs."""
+    if step.adding:
+        return ", ".join(map(str, step.adding))
+    return "log dir" if step.before == step.after else "order"
 
 
 def _at(told: Rehearsal, seconds: float) -> float:
@@ -66,8 +89,13 @@ def _at(told: Rehearsal, seconds: float) -> float:
 
 
 def _progress(told: Rehearsal) -> str:
-    points = tuple((_at(told, at_s), value) for at_s, value in told.progress)
-    return lines([Line(name="received by all brokers", points=points)], label="bytes copied over time")
+    curves = {"received by all brokers": told.progress}
+    curves |= {f"if {each.faults}": each.progress for each in told.what_if}
+    drawn = [
+        Line(name=name, points=tuple((_at(told, at_s), value) for at_s, value in curve))
+        for name, curve in curves.items()
+    ]
+    return lines(drawn, label="bytes copied over time")
 
 
 def _rates(told: Rehearsal) -> str:

@@ -69,6 +69,8 @@ class RunLedger:
     """What was predicted when the run began, or was resumed last; None in journals of old versions."""
     took_s: float | None = None
     """How long the run took since then; None if it is not done."""
+    copied: tuple[tuple[float, float], ...] = ()
+    """Seconds since then, and the bytes copied until that moment; empty until the run has ended."""
 
     @property
     def is_settled(self) -> bool:
@@ -259,7 +261,8 @@ def _resumed(ledger: RunLedger, facts: Any) -> RunLedger:
 def _ended(ledger: RunLedger, facts: Any) -> RunLedger:
     outcome = fields.text(facts["outcome"])
     took_s = facts.get("seconds") if outcome == "done" else None
-    return replace(ledger, outcome=outcome, took_s=None if took_s is None else float(took_s))
+    copied = tuple((float(at_s), float(size)) for at_s, size in facts.get("copied", ()))
+    return replace(ledger, outcome=outcome, took_s=None if took_s is None else float(took_s), copied=copied)
 
 
 def _without(

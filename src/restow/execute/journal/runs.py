@@ -167,8 +167,14 @@ def predictions_told(plan: Plan, journal: str | PathLike[str] | None = None) -> 
             usual_s = predicted.seconds.p50
             off = error_told(took_s / usual_s - 1 if 0 < usual_s < inf else None)
             took = f"it took {human_duration(took_s)}"
-            return (f"run {run.name}: predicted: {range_told(predicted)}; {took}{off}",)
+            return (f"run {run.name}: predicted {range_told(predicted)}; {took}{off}",)
     return ()
+
+
+def last_run_of(plan: Plan, journal: str | PathLike[str] | None = None) -> Run | None:
+    """Return the last run of this plan that has ended and was predicted; None if there is none."""
+    runs = reversed(_runs_of_plan(plan, journal))
+    return next((run for run in runs if run.ledger.prediction and run.ledger.copied), None)
 
 
 def _runs_of_plan(plan: Plan, journal: str | PathLike[str] | None) -> list[Run]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 BY_SCHEDULE, BY_BUSIEST = "schedule", "busiest broker"
 _WIDE = 1.5
+_MOST_POINTS = 150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,27 @@ def prediction_of(document: Mapping[str, Any]) -> Prediction:
     )
 
 
+class CopiedCurve:
+    """The bytes that a run has copied over time, in a hundred points or so."""
+
+    def __init__(self) -> None:
+        self._points: list[tuple[float, int]] = [(0.0, 0)]
+        self._apart_s = 0.0
+
+    def add(self, at_s: float, copied: int, *, last: bool = False) -> None:
+        """Add a point, unless it is close to the one before; never leave out the last."""
+        if not last and at_s - self._points[-1][0] < self._apart_s:
+            return
+        self._points.append((round(at_s, 2), copied))
+        if len(self._points) > _MOST_POINTS:
+            self._points = self._points[::2]
+            self._apart_s = 2 * at_s / _MOST_POINTS
+
+    @property
+    def points(self) -> tuple[tuple[float, int], ...]:
+        return tuple(self._points)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedNow:
     """A prediction beside what has really happened so far."""
@@ -165,14 +187,14 @@ def predicted_now_of(document: Mapping[str, Any]) -> PredictedNow:
 
 
 def range_told(prediction: Prediction) -> str:
-    """Say how long a run takes, by what, and how sure that is."""
+    """Return how long a run takes, by what, and how sure that is: `16 s (P10 13 s, P90 32 s), by the …`."""
     seconds = prediction.seconds
     if seconds.p50 == inf:
-        return f"it would never end, by the {prediction.by}"
+        return f"forever, by the {prediction.by}"
     guess = ", mostly guessed" if prediction.is_guess else ""
-    rest = "the rest " if prediction.resumed else ""
+    rest = " for the rest" if prediction.resumed else ""
     low, middle, high = (human_duration(each) for each in (seconds.p10, seconds.p50, seconds.p90))
-    return f"{rest}takes {middle} (P10 {low}, P90 {high}), by the {prediction.by}{guess}"
+    return f"{middle}{rest} (P10 {low}, P90 {high}), by the {prediction.by}{guess}"
 
 
 def error_told(error: float | None) -> str:

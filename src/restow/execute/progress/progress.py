@@ -131,6 +131,11 @@ class RunProgress:
         self._speeds = Speeds()
         self._begun: dict[Step, float] = {}
 
+    @property
+    def arrived_bytes(self) -> int:
+        """Return the bytes copied since this run began of replicas that have arrived by now."""
+        return Traffic(self._done.by_channel - self._found_done.by_channel).copied_bytes
+
     def expect(self, chain: Sequence[Step], lies: Mapping[BrokerId, str]) -> None:
         """Add the steps of one partition; `lies` maps brokers to the log dirs of its replicas."""
         there = dict(lies)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from restow.execute.predict.prediction import PredictedNow, predicted_now_of
+from restow.execute.predict.prediction import CopiedCurve, PredictedNow, predicted_now_of
 from restow.execute.predict.rest import TimeLeft
 from restow.execute.progress.outcome import Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, ProgressReport
@@ -254,7 +254,7 @@ class RunReporter:
         self._run, self._clock, self._progress, self._schedule = run, clock, progress, schedule
         self._throttling, self._pace, self._in_progress = throttling, pace, in_progress
         self._listener, self._time_left = listener, TimeLeft(foreseen.known)
-        self._prediction = foreseen.prediction
+        self._prediction, self._copied = foreseen.prediction, CopiedCurve()
         self._began_s = clock.monotonic_s()
         self._begun = frozenset(step.partition for step in schedule.waiting)
         self._last: ProgressReport | None = None
@@ -271,6 +271,7 @@ class RunReporter:
             time_left=self._seconds_left,
             paused=paused is not None,
         )
+        self._copied.add(self._seconds, self._progress.copied.copied_bytes)
         if ended is None:
             self._pace.learn(self._last)
         self._listener(
@@ -294,10 +295,12 @@ class RunReporter:
             )
         )
 
-    @property
     def lessons(self) -> dict[str, object]:
-        """Return how long the run took and what it has measured, for later runs to learn from."""
-        return {"seconds": round(self._seconds, 3), "measured": self._time_left.measured}
+        """Return how long the run took, its bytes over time, and what it has measured: for the journal."""
+        if not self._in_progress:
+            self._copied.add(self._seconds, self._progress.arrived_bytes, last=True)
+        seconds, copied = round(self._seconds, 3), self._copied.points
+        return {"seconds": seconds, "copied": copied, "measured": self._time_left.measured}
 
     @property
     def _seconds(self) -> float:

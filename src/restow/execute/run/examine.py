@@ -53,7 +53,7 @@ def _rehearsed(
         return holds(name, "nothing is left to do")
     if problems := forbidding(foreseen, options):
         return fails(name, "; ".join(problems), advice(foreseen.objections))
-    takes = range_told(foreseen.prediction)
+    takes = f"it takes {range_told(foreseen.prediction)}"
     return holds(name, "; ".join([takes, *(f"in spite of this: {each.why}" for each in foreseen.objections)]))
 
 

@@ -386,7 +386,7 @@ class Executor:
                 hear_the_call_to_end()
                 self.tell("throttles not brought back", why=NO_ANSWER_IN_TIME)
         how = {"outcome": outcome.ending.value, "reason": outcome.reason}
-        self._run_journal.write("ended", **how, **self._reporter.lessons)
+        self._run_journal.write("ended", **how, **self._reporter.lessons())
         self._report(outcome.ending.value)
         ledger = self._run_journal.ledger
         outcome = replace(
