@@ -29,6 +29,7 @@
     │   ├── skew, forecast    show which brokers carry too much; when they reach limits
     │   ├── fleet             plan every cluster, the most urgent first
     │   ├── lab               try every assignor on every consumer group
+    │   ├── rehearse          rehearse plans in many variants
     │   └── stream            copy samples from a topic into the lake
     ├── lake
     │   └── describe, compact, import
@@ -64,6 +65,7 @@ from restow.cli.pipeline import (
     lake_compact,
     lake_describe,
     lake_import,
+    pipeline_rehearse,
     pipeline_run,
     skew,
     stream,
@@ -222,6 +224,7 @@ _COMMANDS: dict[str, Any] = {
     "pipeline forecast": forecast,
     "pipeline fleet": fleet,
     "pipeline lab": lab,
+    "pipeline rehearse": pipeline_rehearse,
     "pipeline stream": stream,
     "lake describe": lake_describe,
     "lake compact": lake_compact,

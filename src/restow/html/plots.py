@@ -4,6 +4,7 @@
     lines     values over time, with moments marked
     changes   before and after, side by side
     spans     what lasts from when to when
+    scatter   points by two values, some of them joined
 
 A page's style (`page.css`) colours all marks by their class. Bars also have a colour of their own, because in
 notebooks and in files of their own there is no such style.
@@ -62,6 +63,16 @@ class Line:
     name: str
     points: tuple[tuple[float, float | None], ...]
     kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A point of a scatter; its name is the tooltip."""
+
+    name: str
+    seconds: float
+    value: float
+    stands_out: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +240,29 @@ def lines(
     return _svg(WIDTH, height + 24, label, parts) + _legend(drawn, areas)
 
 
+def scatter(
+    points: Sequence[Point], *, unit: str = "B", height: int = 320, across: str = "", label: str = ""
+) -> str:
+    """Draw points by seconds and another value; those that stand out are larger and joined by a line."""
+    if not points:
+        return ""
+    frame = _Frame(0.0, max(each.seconds for each in points) or 1.0, 0.0, height, top=6)
+    frame = replace(frame, most=max(each.value for each in points) or 1.0)
+    parts = [*frame.levels(unit)]
+    pace = _nice(frame.last / 6)
+    ticks = [number * pace for number in range(floor(frame.last / pace) + 1)]
+    parts += [_text(frame.x(at), height + 14, f"{at:,.10g}", "middle", "tick") for at in ticks]
+    parts.append(_text(WIDTH / 2, height + 32, across, "middle", "tick"))
+    best = sorted((each.seconds, each.value) for each in points if each.stands_out)
+    joined = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in best)
+    parts.append(f"<polyline class='line c0' points='{joined}'/>" if len(best) > 1 else "")
+    for each in sorted(points, key=lambda each: each.stands_out):
+        where = f"cx='{frame.x(each.seconds):.1f}' cy='{frame.y(each.value):.1f}'"
+        kind, radius = ("c0", 5) if each.stands_out else ("c1", 3)
+        parts.append(f"<circle class='dot {kind}' {where} r='{radius}'>{_title(each.name)}</circle>")
+    return _svg(WIDTH, height + 44, label, parts)
+
+
 def _stretches(points: Iterable[tuple[float, float | None]]) -> Iterable[list[tuple[float, float]]]:
     """Yield the parts of a line between its gaps."""
     stretch: list[tuple[float, float]] = []
@@ -259,7 +293,7 @@ class _Frame:
     def y(self, value: float) -> float:
         return self.height - (self.height - self.top) * value / self.most
 
-    def grid(self, unit: str) -> Iterable[str]:
+    def levels(self, unit: str) -> Iterable[str]:
         step = _nice(self.most / 5)
         value = 0.0
         while value <= self.most * 1.0001:
@@ -267,6 +301,9 @@ class _Frame:
             yield f"<line class='grid' x1='{_LABEL}' x2='{WIDTH - 20}' y1='{at:.1f}' y2='{at:.1f}'/>"
             yield _text(_LABEL - 8, at, amount(value, unit), "end", "tick")
             value += step
+
+    def grid(self, unit: str) -> Iterable[str]:
+        yield from self.levels(unit)
         span = self.last - self.first
         pace = next((each for each in _SECONDS if span / each <= 8), ceil(span / 8 / 86400) * 86400)
         at = ceil(self.first / pace) * pace

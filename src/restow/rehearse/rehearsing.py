@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.execute.journal.runs import state_folder
-from restow.execute.predict.by_events import run_events
+from restow.execute.predict.by_events import run_events, schedule_of
 from restow.execute.predict.learn import calibrate
 from restow.execute.predict.moments import moment_ms, seconds_until
 from restow.execute.predict.predicting import curve_of, guessed_constants, least_s, scaled_range
@@ -19,6 +20,7 @@ from restow.execute.run.options import run_options
 from restow.plan.drift import REBASE, check_same_cluster, differences
 from restow.plan.explain.view import traffic_of
 from restow.plan.files.text import digest_of
+from restow.plan.flow.constants import Calibration
 from restow.plan.flow.loads import client_loads
 from restow.plan.judge.waves import check_sound
 from restow.rehearse.answer import CannotRehearse, FaultRehearsal, Rehearsal
@@ -49,8 +51,9 @@ if TYPE_CHECKING:
     from restow.execute.run.options import RunFlags, RunOptions
     from restow.model import Plan, Snapshot
     from restow.model.load import LoadModel
-    from restow.plan.flow.constants import Calibration, Constants
+    from restow.plan.flow.constants import Constants
     from restow.plan.flow.loads import ClientLoads
+    from restow.plan.schedule.schedule import Schedule
     from restow.rehearse.answer import StartOption
     from restow.rehearse.by_executor import ExecutedRun
     from restow.rehearse.faults import BrokerFault
@@ -87,7 +90,7 @@ def rehearse(
     message on a simulated cluster, without a load. Constants are learned from the journals of earlier runs in
     `journal`, or given as a `calibration`. The other arguments are those of `execute`.
     """
-    _check(plan, snapshot)
+    check_fits(plan, snapshot)
     now_ms = SystemClock().now_ms()
     faults = parse_faults(what_if, snapshot)
     if exact and (load is not None or faults or throttle is None):
@@ -120,7 +123,7 @@ def rehearse(
         return replace(told, starts=tuple(starts))
 
 
-def _check(plan: Plan, snapshot: Snapshot) -> None:
+def check_fits(plan: Plan, snapshot: Snapshot) -> None:
     """Refuse a broken plan, one of another cluster, and one that the cluster has drifted from."""
     check_sound(plan)
     check_same_cluster(plan, snapshot)
@@ -139,6 +142,16 @@ class RehearsalStage:
         self._plan, self.snapshot, self.loads = plan, snapshot, loads
         self.known, self._start_ms = known, start_ms
         self._traffic = traffic_of(plan)
+        self._schedule: Schedule | None = None
+
+    def starting(self, start_ms: int, constants: Constants) -> RehearsalStage:
+        """Return the same plan at another start, with these constants; both share what stays the same."""
+        if self._schedule is None:
+            self._schedule = schedule_of(self._plan, self.snapshot)
+        other = copy(self)
+        other.known = Calibration(slow=constants, usual=constants, fast=constants)
+        other._start_ms = start_ms  # noqa: SLF001
+        return other
 
     def rehearse_in_time(
         self, deadline_s: float, flags: RunFlags, faults: Sequence[BrokerFault]
@@ -238,11 +251,18 @@ class RehearsalStage:
         fast, slow = scaled_range(self._traffic, options, self.known, usual_s)
         return slow, fast
 
-    def events(self, options: RunOptions, constants: Constants) -> EventRun:
-        """Rehearse from event to event."""
+    def events(
+        self,
+        options: RunOptions,
+        constants: Constants,
+        *,
+        exact_moves: int = _EXACT_MOVES,
+        fewest_grains: int = _FEWEST_GRAINS,
+    ) -> EventRun:
+        """Rehearse from event to event; in grains above `exact_moves`."""
         grain_s = 0.0
-        if len(self._plan.moves) > _EXACT_MOVES:
-            grain_s = least_s(self._traffic, options, constants) / self._grains()
+        if len(self._plan.moves) > exact_moves:
+            grain_s = least_s(self._traffic, options, constants) / self._grains(fewest_grains)
         return run_events(
             self._plan,
             self.snapshot,
@@ -251,15 +271,16 @@ class RehearsalStage:
             self.loads,
             start_ms=self._start_ms,
             grain_s=grain_s,
+            schedule=None if self._schedule is None else self._schedule.fork(),
         )
 
-    def _grains(self) -> float:
+    def _grains(self, fewest: int) -> float:
         """Return how many grains the time is divided into: about twenty for each step, within reason."""
         limits, moves = self._plan.limits, self._plan.moves
         receivers = {broker for move in moves for broker in move.adding}
         senders = {move.before[0] for move in moves if move.before}
         at_once = max(1, min(len(receivers) * limits.moves_in, len(senders) * limits.moves_out))
-        return min(max(20 * len(moves) / at_once, _FEWEST_GRAINS), _MOST_GRAINS)
+        return min(max(20 * len(moves) / at_once, fewest), _MOST_GRAINS)
 
     @property
     def _is_small(self) -> bool:
@@ -279,6 +300,22 @@ class RehearsalStage:
             faults=faults,
         )
 
+    def executed_with(
+        self, options: RunOptions, faults: Sequence[BrokerFault], told: RehearsedRun
+    ) -> ExecutedRun:
+        """Run the executor with faults, at the moments that this run without them has."""
+        self.check_faults()
+        return self._executed(options, told.seconds, [each.timed(told.moment_of) for each in faults])
+
+    def check_faults(self) -> None:
+        """Refuse faults in a plan that is too large to run the executor on."""
+        if not self._is_small:
+            raise InvalidInput(
+                f"--what-if needs a plan of up to {_MOST_MOVES} moves on up to {_MOST_PARTITIONS:,} "
+                f"partitions, because the executor itself is run; this one has {len(self._plan.moves):,} "
+                f"moves on {len(self.snapshot.partitions):,} partitions"
+            )
+
     def _by_messages(self, options: RunOptions, told: RehearsedRun) -> RehearsedRun:
         """Take the steps and their times from a run on the simulated cluster; rates and disks stay."""
         from restow.rehearse.by_messages import run_messages  # it needs the brokers, which take a while
@@ -293,14 +330,7 @@ class RehearsalStage:
         self, options: RunOptions, faults: Sequence[BrokerFault], told: RehearsedRun
     ) -> FaultRehearsal:
         """Run the executor again, with faults at the moments that the run without them has."""
-        if not self._is_small:
-            raise InvalidInput(
-                f"--what-if needs a plan of up to {_MOST_MOVES} moves on up to {_MOST_PARTITIONS:,} "
-                f"partitions, because the executor itself is run; this one has {len(self._plan.moves):,} "
-                f"moves on {len(self.snapshot.partitions):,} partitions"
-            )
-        timed = [each.timed(told.moment_of) for each in faults]
-        run = self._executed(options, told.seconds, timed)
+        run = self.executed_with(options, faults, told)
         ending = "it would wait forever" if run.outcome is None else run.outcome.ending.value
         reason = "" if run.outcome is None or not run.outcome.reason else f": {run.outcome.reason}"
         return FaultRehearsal(

@@ -79,11 +79,18 @@ def spark_for(name: str, options: SparkOptions, *, kafka: bool = False) -> Itera
 
 
 @contextmanager
+def watched_spark(name: str, options: SparkOptions, *, as_json: bool) -> Iterator[Any]:
+    """Start a Spark session for this block; show its progress on a terminal."""
+    with spark_for(name, options) as spark, _watched(spark, quiet=as_json or not sys.stderr.isatty()):
+        yield spark
+
+
+@contextmanager
 def opened(name: str, folder: str, options: SparkOptions, *, as_json: bool) -> Iterator[Lake]:
     """Open the lake with a Spark session for this block; show Spark's progress on a terminal."""
     from restow.pipeline.lake import Lake
 
-    with spark_for(name, options) as spark, _watched(spark, quiet=as_json or not sys.stderr.isatty()):
+    with watched_spark(name, options, as_json=as_json) as spark:
         yield Lake(spark, folder)
 
 

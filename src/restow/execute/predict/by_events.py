@@ -92,6 +92,15 @@ class _ModelClock:
         raise NotImplementedError("here time passes from event to event: nothing is called later")
 
 
+def schedule_of(plan: Plan, snapshot: Snapshot) -> Schedule:
+    """Return the schedule of a plan from where it is now; its forks can be carried out in several ways."""
+    chains = chains_of(plan, snapshot)
+    schedule = Schedule(chains.steps, Admission(snapshot, plan.limits))
+    for step in chains.in_progress:
+        schedule.adopt(step)
+    return schedule
+
+
 def run_events(
     plan: Plan,
     snapshot: Snapshot,
@@ -101,14 +110,15 @@ def run_events(
     *,
     start_ms: int,
     grain_s: float = 0.0,
+    schedule: Schedule | None = None,
 ) -> EventRun:
-    """Carry out a plan in the model, from where it is now."""
+    """Carry out a plan in the model, from where it is now.
+
+    `schedule` is its `schedule_of`, if the caller has one to use up.
+    """
     share = sharing(often=len(plan.moves) >= _MANY)
     movement = _GoingOn(snapshot, constants, loads.starting(start_ms), grain_s=grain_s, share=share)
-    chains = chains_of(plan, snapshot)
-    schedule = Schedule(chains.steps, Admission(snapshot, plan.limits))
-    for step in chains.in_progress:
-        schedule.adopt(step)
+    schedule = schedule_of(plan, snapshot) if schedule is None else schedule
     leaders = _Leaders(snapshot, elect=options.elect)
     run = run_schedule(
         schedule,
@@ -116,7 +126,7 @@ def run_events(
         options,
         partial(leader_of, snapshot),
         start_ms=start_ms,
-        under_way=chains.in_progress,
+        under_way=schedule.under_way,
         arrived=lambda step: leaders.arrived(step, movement.now_s),
     )
     return EventRun(movement, run, leaders.changes)

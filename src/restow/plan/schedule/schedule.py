@@ -108,6 +108,11 @@ class Schedule:
         return other
 
     @property
+    def under_way(self) -> list[Step]:
+        """Return the steps that were admitted and have not ended."""
+        return [steps[0] for _, steps in self._rest.values() if self.admission.has_admitted(steps[0])]
+
+    @property
     def partitions(self) -> Iterable[TopicPartition]:
         """Return the partitions with steps left."""
         return self._rest.keys()
