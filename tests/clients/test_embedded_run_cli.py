@@ -153,3 +153,33 @@ def test_watch_shows_the_status(restow: Callable[..., tuple[int, list[Any]]]) ->
     code, (standing,) = restow("watch")
     assert code == 0
     assert standing["under_way"] == 0
+
+
+def test_execute_refuses_a_run_that_misses_its_deadline_and_verify_tells_of_the_prediction(
+    restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path
+) -> None:
+    plan = make_plan(restow, "late", tmp_path)
+    late = ("--throttle", "10MB/s", "--deadline", "1ms")
+    code, (checked,) = restow("execute", str(plan), "--check", *late)
+    assert code == 1
+    assert [each["name"] for each in checked["checks"] if each["outcome"] == "fails"] == ["rehearsal"]
+    code, (why,) = restow("execute", str(plan), "--yes", *late)
+    assert code == 1
+    assert "it may miss its deadline" in why
+    assert "--anyway" in why
+    assert replicas(restow, "late") == [[0, 1], [1, 0]]
+    code, (why,) = restow("execute", str(plan), "--yes", "--throttle", "10MB/s", "--deadline", "soon")
+    assert (code, "'soon' is no time" in why) == (2, True)
+
+    code, events = restow("execute", str(plan), "--yes", *late, "--anyway")
+    assert code == 0, events[-1]
+    first, last = events[0], events[-1]["summary"]
+    assert last["predicted_s"] == pytest.approx(first["predicted"]["seconds"]["p50"], abs=0.1)
+    assert last["prediction_error"] is not None
+    assert any("miss its deadline" in each["why"] for each in events if each["event"] == "warned")
+    progress = [each["predicted"] for each in events if each["event"] == "progress"]
+    assert {each["seconds"]["p50"] for each in progress} == {first["predicted"]["seconds"]["p50"]}
+    _, (verdict,) = restow("verify", str(plan))
+    (note,) = verdict["notes"]
+    assert "predicted" in note
+    assert "it took" in note

@@ -50,20 +50,24 @@ def predict(
     *,
     start_ms: int,
     deadline_s: float | None = None,
-    resumed: bool = False,
+    rest: Plan | None = None,
 ) -> Predicted:
-    """Predict a run, in about a second for a plan of any size."""
-    traffic = traffic_of(plan)
+    """Predict a run, in about a second for a plan of any size.
+
+    `rest` is what is left of a plan that was begun.
+    """
+    left = plan if rest is None else rest
+    traffic = traffic_of(left)
     endless: Sequence[TopicPartition]
     stuck: str | None = None
     full: tuple[str, ...] = ()
-    if len(plan.moves) > _MOST_MOVES:
+    if len(left.moves) > _MOST_MOVES:
         by = BY_BUSIEST
         fast, usual, slow = (
             least_s(traffic, options, each) for each in (known.fast, known.usual, known.slow)
         )
         curve: Curve = ((0.0, 0.0), (usual, float(traffic.copied_bytes)))
-        endless = _outrun(plan, loads, (options.throttle.rate or inf) * known.usual.throttle_share)
+        endless = _outrun(left, loads, (options.throttle.rate or inf) * known.usual.throttle_share)
     else:
         by = BY_SCHEDULE
 
@@ -72,7 +76,7 @@ def predict(
 
         events = run(known.usual)
         usual = events.run.seconds
-        if len(plan.moves) <= _RANGE_MOVES:
+        if len(left.moves) <= _RANGE_MOVES:
             fast, slow = run(known.fast).run.seconds, run(known.slow).run.seconds
         else:
             fast, slow = scaled_range(traffic, options, known, usual)
@@ -87,7 +91,7 @@ def predict(
         by=by,
         guessed=guessed_constants(known),
         curve=curve,
-        resumed=resumed,
+        resumed=left is not plan,
     )
     objections = objections_to(seconds, deadline_s, endless=endless, stuck=stuck, full=full)
     return Predicted(prediction, tuple(objections))

@@ -8,7 +8,7 @@ from restow.errors import InvalidInput
 from restow.execute.predict.learn import calibrate
 from restow.execute.predict.moments import seconds_until
 from restow.execute.predict.predicting import predict
-from restow.execute.run.steps import chains_of
+from restow.execute.run.steps import rest_of
 from restow.plan.flow.constants import Calibration
 from restow.plan.flow.loads import client_loads
 
@@ -47,11 +47,12 @@ def foresee(
     if deadline_s is not None and deadline_s <= 0:
         raise InvalidInput(f"--deadline: {options.deadline!r} is over already")
     loads = client_loads(options.load, snapshot, plan)
-    steps = [step for chain in chains_of(plan, snapshot).steps for step in chain]
-    if not steps or any(not snapshot.broker.keys() >= {*step.adding} for step in steps):
+    left = rest_of(plan, snapshot) if resumed else plan
+    receiving = {broker for move in left.moves for broker in move.adding}
+    if not left.moves or not receiving <= snapshot.broker.keys():
         return Foreseen(known)
     predicted = predict(
-        plan, snapshot, options, known, loads, start_ms=start_ms, deadline_s=deadline_s, resumed=resumed
+        plan, snapshot, options, known, loads, start_ms=start_ms, deadline_s=deadline_s, rest=left
     )
     return Foreseen(known, predicted.prediction, predicted.objections)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from restow.client import ClientError, versions_of
@@ -22,7 +22,7 @@ from restow.execute.run.executor import Executor
 from restow.execute.run.foresight import advice, forbidding, foresee
 from restow.execute.run.lock import Holder, Mark, ProcessIdentity, claimed, holder_of
 from restow.execute.run.options import RunOptions
-from restow.execute.run.steps import chains_of
+from restow.execute.run.steps import rest_of
 from restow.plan.drift import REBASE, differences
 from restow.plan.files.approval import check_digest
 from restow.plan.files.text import document_of
@@ -363,10 +363,3 @@ def why_not(verdict: Verdict, of: Collection[str] | None = None) -> str | None:
     """Say which failed checks prevent the run, of all or of the named ones; None if none does."""
     stops = [f"{check.name}: {check.evidence} ({check.advice})" for check in blocking(verdict, of)]
     return "; ".join(stops) or None
-
-
-def rest_of(plan: Plan, snapshot: Snapshot) -> Plan:
-    """Return the rest of a plan that was begun, from the present replicas."""
-    left = {steps[0].partition: steps[0].before for steps in chains_of(plan, snapshot).steps}
-    moves = (replace(move, before=left[move.partition]) for move in plan.moves if move.partition in left)
-    return replace(plan, moves=tuple(moves))

@@ -101,6 +101,13 @@ def chains_of(
     return Chains(steps=tuple(left), in_progress=tuple(in_progress), strange=strange)
 
 
+def rest_of(plan: Plan, snapshot: Snapshot) -> Plan:
+    """Return the rest of a plan that was begun, from the present replicas."""
+    left = {steps[0].partition: steps[0].before for steps in chains_of(plan, snapshot).steps}
+    moves = (replace(move, before=left[move.partition]) for move in plan.moves if move.partition in left)
+    return replace(plan, moves=tuple(moves))
+
+
 def _step_in_progress(move: Move, now: Partition, extra_copies: int, *, ours: bool) -> Step | str | None:
     """Return the step that is in progress, or why it is not ours, or None if the partition is not moving.
 
