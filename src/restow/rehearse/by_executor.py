@@ -137,7 +137,7 @@ def run_executor(
             movement=movement,
             cluster=cluster,
             outcome=outcome,
-            seconds=clock.monotonic_s(),
+            seconds=clock.monotonic_s() + (constants.throttling_s if options.sets_throttles else 0.0),
             steps=notes.steps(plan),
             pauses=notes.pauses,
             throttles=notes.throttles,

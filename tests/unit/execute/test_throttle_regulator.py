@@ -141,3 +141,17 @@ def test_new_rate_and_no_rate_reset_the_backlog() -> None:
     run(Broker(0.85), 40, keeping)
     keeping.see(80.0, None, [copying(0)])
     assert keeping.factor == 1
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_receiver_that_its_sender_held_back_is_not_behind(number: int) -> None:
+    """Broker 1 sends all it may to brokers 3 and 4. When only copies to broker 3 are left, it still does."""
+    keeping = ThrottleRegulator()
+    for second in range(0, 20, 2):
+        half = second * RATE / 2
+        ends = replace(copying(half, to=4, number=1), size_bytes=9 * RATE)
+        both = [copying(half, to=3, number=number), ends]
+        keeping.see(float(second), RATE, sorted(both, key=lambda each: each.partition))
+    for second in range(20, 26, 2):
+        keeping.see(float(second), RATE, [copying((second - 9) * RATE, to=3, number=number)])
+        assert keeping.factor == pytest.approx(1.0, abs=0.05)

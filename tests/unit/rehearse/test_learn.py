@@ -47,9 +47,19 @@ def test_almost_empty_partition_says_how_long_a_step_takes_beside_copying() -> N
     assert set(known.sources) == {"broker_rate", "begin_s", "settle_s"}
 
 
-def test_throttled_run_says_nothing() -> None:
+def test_throttled_run_says_nothing_about_rates() -> None:
     lesson = lesson_of(journal_of({0: 12.5, 1: 25.0}, throttle=10 * MB, almost_empty={2: 5.0}))
     assert lesson == Lesson()
+
+
+def test_throttled_run_says_how_long_throttles_take() -> None:
+    """It began 0.4 s before its first request, and ended 0.5 s after its last arrival."""
+    moves = journal_of({0: 12.5, 1: 25.0}, throttle=10 * MB)
+    began, ended = JournalEntry(0, -400, "began", {}), JournalEntry(3, 25_500, "ended", {})
+    known = learned([lesson_of([began, *moves, ended])])
+    assert known.usual.throttling_s == pytest.approx(0.9)
+    resumed = [began, *moves, ended, JournalEntry(4, 90_000, "ended", {})]
+    assert lesson_of(resumed) == Lesson()
 
 
 def test_known_constant_has_a_narrower_range_than_a_guess() -> None:

@@ -64,7 +64,7 @@ def impact_at(throttle: str, start_ms: int, load: LoadModel, snapshot: Snapshot)
 def test_impact_is_what_queues_grow_by_times_what_clients_send() -> None:
     snapshot = cluster(1, size=3000 * MB)
     load = weekly(snapshot, written=30.0 * MB, read=30.0 * MB)
-    free = replace(USUAL, round_trip_s=1e-6, throttle_share=1.0, begin_s=0.0, settle_s=0.0)
+    free = replace(USUAL, round_trip_s=1e-6, throttle_share=1.0, begin_s=0.0, settle_s=0.0, throttling_s=0.0)
     plan = plan_to(snapshot, 4)
     loads = client_loads(load, snapshot, plan)
     told = run_events(plan, snapshot, run_options(throttle="90MB/s"), free, loads, start_ms=START_MS)

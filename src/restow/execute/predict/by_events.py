@@ -159,7 +159,7 @@ def run_schedule(
             holding.ordinary.discard(step.partition)
             arrived(step)
 
-    return carry_out(
+    run = carry_out(
         schedule,
         movement,
         sender,
@@ -168,6 +168,9 @@ def run_schedule(
         finished=finished,
         until_s=_LONGEST_S,
     )
+    if options.sets_throttles and run.steps:
+        run.seconds += movement.constants.throttling_s
+    return run
 
 
 class _GoingOn(Movement):

@@ -2,9 +2,10 @@
 
 run without a throttle   the rate that the busiest broker reached; how long a step with next to no bytes took
 run between log dirs     what it has measured itself: the rate of a broker, or how much of its throttle passed
+throttled run            how long it took to set the throttles and to remove them
 load model               what a broker has carried for clients: it can do at least that
 
-Between brokers, throttled runs say nothing: they hold the rate that they were told to.
+Between brokers, throttled runs say nothing about rates: they hold the rate that they were told to.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _ALMOST_EMPTY = 1 << 20
 _DOUBT = 0.1
 """Even known values vary by this share from run to run."""
 _LATEST = 20
+_MARKS = ("began", "submit", "finished", "ended")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ class Lesson:
     broker_rate: float | None = None
     step_s: float | None = None
     """How long a step takes beside copying."""
+    throttling_s: float | None = None
+    """How long throttles were set before the first move, and removed after the last."""
     dir_rate: float | None = None
     dir_share: float | None = None
     """What a broker copied between its log dirs, or which share of the throttle it was."""
@@ -93,6 +97,11 @@ def learned(lessons: Iterable[Lesson]) -> Calibration:
         for name in ("begin_s", "settle_s"):
             spread = (max(steps) / 2 * 1.5, median(steps) / 2, min(steps) / 2 * 0.5)
             calibration = calibration.know(name, spread, _source(steps))
+    waits = [each.throttling_s for each in lessons if each.throttling_s is not None]
+    if waits:
+        calibration = calibration.know(
+            "throttling_s", (max(waits), median(waits), min(waits)), _source(waits)
+        )
     for name in ("dir_rate", "dir_share"):
         values = [value for each in lessons if (value := getattr(each, name)) is not None]
         if values:
@@ -115,7 +124,7 @@ def lesson_of(entries: Sequence[JournalEntry]) -> Lesson:
     for entry in entries:
         at_s = entry.at_ms / 1000
         if entry.kind == "throttle":
-            return Lesson(**measured)
+            return Lesson(throttling_s=_throttling_s(entries), **measured)
         for step in _steps(entry, "submit"):
             begun[step.partition] = at_s
         for step in _steps(entry, "finished"):
@@ -143,6 +152,15 @@ def _measured(entries: Sequence[JournalEntry]) -> dict[str, float]:
         if isinstance(told, dict):
             return {name: float(told[name]) for name in ("dir_rate", "dir_share") if name in told}
     return {}
+
+
+def _throttling_s(entries: Sequence[JournalEntry]) -> float | None:
+    """Return the time before the first request and after the last arrival; None if it did not run through."""
+    at_s = {kind: [each.at_ms / 1000 for each in entries if each.kind == kind] for kind in _MARKS}
+    began, submitted, finished, ended = at_s.values()
+    if not (began and submitted and finished) or len(ended) != 1:
+        return None
+    return submitted[0] - began[0] + ended[0] - finished[-1]
 
 
 def _steps(entry: JournalEntry, kind: str) -> list[Step]:

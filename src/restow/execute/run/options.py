@@ -62,6 +62,11 @@ class RunOptions:
     """Whether to begin although the prediction speaks against it. A log dir that would be too full is always
     refused."""
 
+    @property
+    def sets_throttles(self) -> bool:
+        """Return whether the run sets any throttle."""
+        return self.throttle != ThrottleRates() or self.auto or self.hourly is not None
+
 
 class RunFlags(TypedDict, total=False):
     """Further options of a run, named like the flags of `restow execute`."""

@@ -81,15 +81,17 @@ class ThrottleRegulator:
 
     def _keep_accounts(self, took_s: float, rate: int, to_do: Traffic, copied: Traffic) -> None:
         """Update the accounts. A new broker starts from the run's own. A broker with less to copy may be
-        slow: it never counts as lost.
+        slow: it never counts as lost. Where the same copies are left to a sender and a receiver, the one that
+        is less behind has held the other back.
         """
-        most = max(to_do.by_channel, key=to_do.by_channel.__getitem__)
+        most = max(to_do.by_channel.values())
+        last = [channel for channel, size in to_do.by_channel.items() if size == most]
         before, self._accounts = self._accounts, {}
         for channel in to_do.by_channel:
             behind_s = before.get(channel, self.behind_s) + took_s - copied.by_channel[channel] / rate
-            latest_s = behind_s if channel == most else min(behind_s, _LOST_S)
+            latest_s = behind_s if channel in last else min(behind_s, _LOST_S)
             self._accounts[channel] = max(latest_s, -_AHEAD_S)
-        self.behind_s = self._accounts[most]
+        self.behind_s = min(self._accounts[channel] for channel in last)
 
     def _begin_anew(self) -> bool:
         self.behind_s = self._learned = 0.0

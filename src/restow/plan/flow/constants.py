@@ -38,6 +38,8 @@ class Constants:
     """The time of one fetch without its bytes. A fetch brings 1 MiB per replica and 10 MiB in all."""
     request_s: float
     """How long a request of the tool takes."""
+    throttling_s: float = 0.0
+    """How long a run sets throttles before its first move, and removes them after its last."""
     fetchers: int = 1
     """`num.replica.fetchers`: how many fetches a follower sends to one leader at a time."""
     delete_delay_s: float = 60.0
@@ -67,6 +69,7 @@ SLOW = Constants(
     settle_s=1.0,
     round_trip_s=0.010,
     request_s=0.030,
+    throttling_s=1.5,
 )
 USUAL = Constants(
     broker_rate=300e6,
@@ -77,6 +80,7 @@ USUAL = Constants(
     settle_s=0.15,
     round_trip_s=0.002,
     request_s=0.005,
+    throttling_s=0.3,
 )
 FAST = Constants(
     broker_rate=1000e6,
@@ -87,6 +91,7 @@ FAST = Constants(
     settle_s=0.05,
     round_trip_s=0.001,
     request_s=0.002,
+    throttling_s=0.1,
 )
 
 

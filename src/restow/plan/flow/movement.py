@@ -84,7 +84,7 @@ class Movement:
         grain_s: float = 0.0,
         share: Sharing = max_min,
     ) -> None:
-        self._snapshot, self._constants = snapshot, constants
+        self._snapshot, self.constants = snapshot, constants
         self.loads = loads or ClientLoads()
         self.links = Links(snapshot, constants)
         self.history = FlowHistory(self.links)
@@ -137,7 +137,7 @@ class Movement:
                 self._settle(each, self.now_s)
         moving = [each for each in opened if each.copies]
         if moving:
-            after_s = 0.0 if at_once else self._constants.begin_s
+            after_s = 0.0 if at_once else self.constants.begin_s
             self.at(self.now_s + after_s, lambda: self._begin_copies(moving))
 
     def cancel(self, partition: TopicPartition, broker: BrokerId | None = None) -> None:
@@ -228,7 +228,7 @@ class Movement:
         if not stops:
             opened = self._copies[key]
             links = self.links.copy_between(sender, key.broker, opened.start.arrivals.get(key.broker))
-            grows, ceiling = self._written(key), self._constants.copy_ceiling
+            grows, ceiling = self._written(key), self.constants.copy_ceiling
             self.flows.begin(Flow(key=key, links=links, left_bytes=left_bytes, grows=grows, ceiling=ceiling))
             self.flows.capacity = self.links.capacity
 
@@ -237,7 +237,7 @@ class Movement:
         return sorted({key.partition for key, _, _ in self.flows.endless()})
 
     def _begin_copies(self, opened: Iterable[_Open]) -> None:
-        ceiling, links = self._constants.copy_ceiling, self.links
+        ceiling, links = self.constants.copy_ceiling, self.links
         for each in opened:
             start = each.start
             if self._open.get(start.key) is not each:
@@ -274,7 +274,7 @@ class Movement:
 
     def _settle(self, opened: _Open, at_s: float) -> None:
         """End a step a while after its last copy; those of one moment share an event."""
-        self._together(self._settling, at_s + self._constants.settle_s, opened, self._end)
+        self._together(self._settling, at_s + self.constants.settle_s, opened, self._end)
 
     def _together(
         self, waiting: dict[float, list[T]], at_s: float, what: T, then: Callable[[list[T]], None]
@@ -304,7 +304,7 @@ class Movement:
             if self.loads.known:
                 self._grow(step.partition, place, -1)
             self._together(
-                self._releasing, at_s + self._constants.delete_delay_s, (place, gone), self._release
+                self._releasing, at_s + self.constants.delete_delay_s, (place, gone), self._release
             )
 
     def _release(self, gone: list[tuple[int, float]]) -> None:
