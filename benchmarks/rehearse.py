@@ -1,8 +1,9 @@
-"""How well plans are predicted: `python -m benchmarks.rehearse [--json] [--few] [--keep DIR]`.
+"""How well plans are predicted, and how fast: `python -m benchmarks.rehearse [--few | --model] [--keep DIR]`.
 
 Each run on Apache Kafka 4.3.1, and 3.9.1 on a ZooKeeper, is first rehearsed and then carried out: with
 throttles and without, on several log dirs, under producers, with a broker that dies. "Ours" is
 what was predicted, the peer's is what happened. The whole takes about 40 minutes, `--few` about five.
+`--model` only measures how fast large plans and many variants are rehearsed, without Kafka, in a few minutes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from benchmarks import rehearse_model
 from benchmarks.cluster import say
 from benchmarks.rehearse_runs import MB, Case, Result, cluster_of
 from benchmarks.report import Row, command_line, print_each
@@ -50,8 +52,14 @@ def main() -> None:
     """Measure and print."""
     parser = command_line("How well plans are predicted.")
     parser.add_argument("--few", action="store_true", help=f"only {FEW} cases on Kafka {VERSIONS[0]}")
+    parser.add_argument(
+        "--model", action="store_true", help="only how fast plans are rehearsed, without Kafka"
+    )
     parser.add_argument("--keep", metavar="DIR", type=Path, help="keep journals, and results in detail")
     arguments = parser.parse_args()
+    print_each("How fast plans are rehearsed", rehearse_model.rows(), as_json=arguments.json)
+    if arguments.model:
+        return
     versions, cases = (VERSIONS[:1], CASES[:FEW]) if arguments.few else (VERSIONS, CASES)
     print_each("Predicted and actual", rows(versions, cases, arguments.keep), as_json=arguments.json)
 

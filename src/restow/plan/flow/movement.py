@@ -98,6 +98,9 @@ class Movement:
         self._growing: defaultdict[tuple[str, int], float] = defaultdict(float)
         """Bytes per second that producers add on average, by topic and log dir; `_grows` has this hour's."""
         self._hours, self._edge_s, self._hours_left = 0, inf, WEEK_HOURS
+        self._hour = self.loads.hour()
+        self._sizes: dict[TopicPartition, float] = {}
+        """The sizes of partitions at the start, of those that were asked for."""
         self.flows: Flows[CopyKey] = Flows(
             self.links.capacity, WIDTH, grain_s=grain_s, share=share, passed=self._passed
         )
@@ -176,6 +179,8 @@ class Movement:
     @property
     def next_s(self) -> float:
         """Return the next moment at which something happens by itself."""
+        if self._events and self._events[0][0] <= self.now_s:
+            return self._events[0][0]
         edge_s = self._edge_s if len(self.flows) else inf
         return min(self._events[0][0] if self._events else inf, self.flows.next_end_s, edge_s)
 
@@ -187,8 +192,11 @@ class Movement:
             if due_s == inf and self.next_s == inf:
                 break
             due_s = min(due_s, self._edge_s)
-            for key, at_s in self.flows.advance(due_s):
-                self._copy_ended(key, at_s)
+            if (
+                due_s > self.now_s or not self.flows.grain_s
+            ):  # in a grain, what begins and ends is shared once
+                for key, at_s in self.flows.advance(due_s):
+                    self._copy_ended(key, at_s)
             while self._events and self._events[0][0] <= self.now_s:
                 heapq.heappop(self._events)[2]()
             if self.now_s >= self._edge_s:
@@ -201,8 +209,10 @@ class Movement:
 
     def size_of(self, partition: TopicPartition) -> float:
         """Return the bytes of the leader's replica now."""
-        found = self._snapshot.partition(partition)
-        size = 0.0 if found is None else float(found.size_bytes)
+        size = self._sizes.get(partition)
+        if size is None:
+            found = self._snapshot.partition(partition)
+            size = self._sizes[partition] = 0.0 if found is None else float(found.size_bytes)
         if not self.loads.known:
             return size
         return self.loads.size_after(partition, size, self.now_s)
@@ -315,10 +325,10 @@ class Movement:
         """Let a log dir grow by what is written to a partition, or no longer."""
         grows = sign * self.loads.growth(partition, self.size_of(partition))
         self._growing[partition.topic, place] += grows
-        self._grows[place] += grows * self.loads.share(partition.topic, self.loads.hour(self._hours))
+        self._grows[place] += grows * self.loads.share(partition.topic, self._hour)
 
     def _written(self, key: CopyKey) -> float:
-        return self.loads.written(key.partition, self.loads.hour(self._hours))
+        return self.loads.written(key.partition, self._hour)
 
     def _dir_into(self, start: Start, key: CopyKey) -> int:
         return self.links.dir_of(key.broker, start.arrivals.get(key.broker))
@@ -337,6 +347,7 @@ class Movement:
     def _begin_hour(self) -> None:
         """Let clients do what they do in this hour of the week; after a week without an end there is none."""
         loads, hour = self.loads, self.loads.hour(self._hours)
+        self._hour = hour
         self._grows[:] = 0.0
         for (topic, place), grows in self._growing.items():
             self._grows[place] += grows * loads.share(topic, hour)
