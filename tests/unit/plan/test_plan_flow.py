@@ -350,6 +350,27 @@ def test_steps_begin_in_the_order_of_the_schedule_whatever_the_grain() -> None:
     assert orders[0] == orders[1]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_all_bytes_pass_the_links_of_their_copies_and_no_link_passes_more_than_it_can(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    homes = [tuple(chance.choice(6, 2, replace=False).tolist()) for _ in range(60)]
+    snapshot = snapshot_of({"t": homes}, size=70 * MB)
+    moves = []
+    for number, (leader, follower) in enumerate(homes):
+        to = int(chance.choice([each for each in range(6) if each not in (leader, follower)]))
+        moves.append(move_of(snapshot, number, (leader, to), 70 * MB))
+    movement = throttled(snapshot, 10 * MB)
+    run = moved(snapshot, *moves, limits=Limits(moves_in=4, moves_out=3), movement=movement)
+    passed = movement.flows.link_bytes
+    for broker in range(6):
+        received = sum(70 * MB for move in moves if move.after[1] == broker)
+        sent = sum(70 * MB for move in moves if move.before[0] == broker)
+        assert passed[movement.links.of(Way.RECEIVED, broker)] == pytest.approx(received)
+        assert passed[movement.links.of(Way.SENT, broker)] == pytest.approx(sent)
+        assert max(received, sent) <= run.seconds * 10 * MB * (1 + 1e-9)
+    assert movement.flows.most_rates[: 2 * 6].max() <= 10 * MB * (1 + 1e-9)
+
+
 def test_step_without_copies_ends_after_the_controller_has_noticed() -> None:
     snapshot = snapshot_of({"t": [(0, 1)]})
     movement = Movement(snapshot, USUAL)
