@@ -39,10 +39,11 @@ Faults need plans of up to 300 moves, and take much longer than other rehearsals
 
 \b
 Examples:
-  $ restow pipeline rehearse plan.json --snapshot now.json --throttles 20MB/s,50MB/s,none --html sweep.html
-  $ restow pipeline rehearse plan.json --snapshot now.json --load main.parquet --starts "every hour"
-  $ restow pipeline rehearse plan.json --snapshot now.json --what-if "broker 3 dies at 30%" --seeds 20
-  $ restow pipeline rehearse plans --snapshot snapshots --load loads --master spark://host:7077
+  $ restow pipeline rehearse plan.json --snapshot now.json --throttles 20MB/s,50MB/s,none
+  $ restow pipeline rehearse plan.json --snapshot now.json --load main.parquet --html sweep.html
+  $ restow pipeline rehearse plan.json --snapshot now.json --starts "every hour" --out sweep
+  $ restow pipeline rehearse plan.json --snapshot now.json --what-if "broker 3 dies at 30%"
+  $ restow pipeline rehearse plans --snapshot snapshots --master spark://host:7077
 """
 _HOURS, _HOUR_MS = 168, 3_600_000
 _EVERY_HOUR = "every hour"
