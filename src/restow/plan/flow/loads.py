@@ -100,12 +100,7 @@ class ClientLoads:
         """Return how fast a partition grows on average: by what is written, unless retention holds it."""
         return self.of(name).leader_in if size_bytes < self.limits.get(name, 0.0) else 0.0
 
-    def size_after(self, name: TopicPartition, size_bytes: float, seconds: float) -> float:
-        """Return a partition's size so long after the start."""
-        written = self.of(name).leader_in * self._usual_s(name.topic, seconds)
-        return min(size_bytes + written, max(self.limits.get(name, 0.0), size_bytes))
-
-    def _usual_s(self, topic: str, seconds: float) -> float:
+    def usual_s(self, topic: str, seconds: float) -> float:
         """Return how many seconds of usual load are written to a topic in the first seconds of a run."""
         shares = self.hours_in.get(topic)
         if shares is None:

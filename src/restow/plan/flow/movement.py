@@ -72,6 +72,14 @@ class _Open:
     copies: set[CopyKey] = field(default_factory=set)
 
 
+class _Size(NamedTuple):
+    """The bytes of a partition at the start, what producers add per second on average, and up to how much."""
+
+    bytes: float
+    written: float
+    most: float
+
+
 class Movement:
     """The steps under way on one cluster."""
 
@@ -99,8 +107,8 @@ class Movement:
         """Bytes per second that producers add on average, by topic and log dir; `_grows` has this hour's."""
         self._hours, self._edge_s, self._hours_left = 0, inf, WEEK_HOURS
         self._hour = self.loads.hour()
-        self._sizes: dict[TopicPartition, float] = {}
-        """The sizes of partitions at the start, of those that were asked for."""
+        self._sizes: dict[TopicPartition, _Size] = {}
+        """What partitions hold, of those that were asked for."""
         self.flows: Flows[CopyKey] = Flows(
             self.links.capacity, WIDTH, grain_s=grain_s, share=share, passed=self._passed
         )
@@ -209,13 +217,17 @@ class Movement:
 
     def size_of(self, partition: TopicPartition) -> float:
         """Return the bytes of the leader's replica now."""
-        size = self._sizes.get(partition)
-        if size is None:
-            found = self._snapshot.partition(partition)
-            size = self._sizes[partition] = 0.0 if found is None else float(found.size_bytes)
-        if not self.loads.known:
+        size, written, most = self._sizes.get(partition) or self._size_at_start(partition)
+        if not written or size >= most:
             return size
-        return self.loads.size_after(partition, size, self.now_s)
+        return min(size + written * self.loads.usual_s(partition.topic, self.flows.now_s), most)
+
+    def _size_at_start(self, partition: TopicPartition) -> _Size:
+        found = self._snapshot.partition(partition)
+        size, loads = 0.0 if found is None else float(found.size_bytes), self.loads
+        known = _Size(size, loads.of(partition).leader_in, max(size, loads.limits.get(partition, 0.0)))
+        self._sizes[partition] = known
+        return known
 
     def left(self) -> dict[CopyKey, float]:
         """Return the bytes that each copy under way has left."""
@@ -308,9 +320,10 @@ class Movement:
         found = self._snapshot.partition(step.partition)
         lies = {} if found is None else found.log_dirs
         size, at_s = self.size_of(step.partition) or float(step.size_bytes), self.now_s
+        own = {} if found is None else found.own_sizes
         for broker in (*step.removing, *_within(start)):
             place = self.links.dir_of(broker, lies.get(broker))
-            gone = self._own(CopyKey(step.partition, broker), size)
+            gone = float(own.get(broker, size))
             if self.loads.known:
                 self._grow(step.partition, place, -1)
             self._together(
@@ -323,7 +336,9 @@ class Movement:
 
     def _grow(self, partition: TopicPartition, place: int, sign: int) -> None:
         """Let a log dir grow by what is written to a partition, or no longer."""
-        grows = sign * self.loads.growth(partition, self.size_of(partition))
+        now = self.size_of(partition)
+        _, written, most = self._sizes[partition]
+        grows = sign * written if now < most else 0.0
         self._growing[partition.topic, place] += grows
         self._grows[place] += grows * self.loads.share(partition.topic, self._hour)
 
