@@ -72,6 +72,9 @@ FOUND = {
     "a run gave up the second step of a move, and never recorded that it arrived": Scenario(
         seed=20962, workloads=("produce", "elections", "groups", "plans", "topics"), faults=FAULTS
     ),
+    "a cancelled change of order was not sent back, because old metadata hid that it had arrived": Scenario(
+        seed=30138, workloads=("produce", "configs", "elections", "groups", "plans", "topics"), faults=FAULTS
+    ),
     "a LeaderAndIsr that arrived late made a deleted replica anew, and its log stayed": Scenario(
         seed=5078, workloads=("produce", "elections", "groups", "reassign", "topics"), faults=FAULTS
     ),

@@ -168,6 +168,32 @@ def test_undo_looks_again_when_the_run_seems_undone_already(
     assert stage.replicas()[0] == (1, 2)
 
 
+def test_undo_looks_again_when_the_controller_answered_late(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metadata of the first snapshot is from before the election of a controller."""
+    ask, moving = stage.admin.describe_topics, stage.admin.list_partition_reassignments
+    old = [asyncio.run(ask())]
+    assert stage.execute(plan_for(stage, [(1, 3)])).is_good
+
+    async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        if not old:
+            return await ask(names)
+        return old.pop()
+
+    async def listed(names: Iterable[TopicPartition] | None = None) -> object:
+        if elected.pop():
+            await stage.clock.sleep(20)
+        elected.append(False)
+        return await moving(names)
+
+    elected = [True]
+    monkeypatch.setattr(stage.admin, "describe_topics", told)
+    monkeypatch.setattr(stage.admin, "list_partition_reassignments", listed)
+    assert stage.undo().is_good
+    assert stage.replicas()[0] == (1, 2)
+
+
 @pytest.mark.parametrize("target", [(1, 3), (1, 2, 3)])
 def test_cancelled_move_is_not_taken_for_arrived(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, target: tuple[int, ...]
@@ -194,8 +220,9 @@ def test_cancelled_move_is_not_taken_for_arrived(
     assert run.ledger.finished == ()
 
 
+@pytest.mark.parametrize("target", [(2, 3), (2, 1)])
 def test_cancel_restores_the_order_of_replicas_despite_outdated_metadata(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, target: tuple[int, ...]
 ) -> None:
     """No broker has heard of the move or of its cancellation, so all show the order from before."""
     ask = stage.admin.describe_topics
@@ -206,7 +233,7 @@ def test_cancel_restores_the_order_of_replicas_despite_outdated_metadata(
 
     monkeypatch.setattr(stage.admin, "describe_topics", told)
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
-    outcome = stage.execute(plan_for(stage, [(2, 3)]), THROTTLED)
+    outcome = stage.execute(plan_for(stage, [target]), THROTTLED)
     assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 moves were taken back")
     assert stage.replicas()[0] == (1, 2)
 

@@ -214,8 +214,10 @@ async def cancel_moves(
             taken.refused[name] = "a broker has its log, but the metadata does not say so: try again"
         elif set(replicas) == set(step.before):
             taken.back.append(name)
-            if replicas != step.before or set(step.before) == set(step.after):
+            if replicas != step.before:
                 reorder.append(Step(partition=name, before=replicas, after=step.before))
+            elif set(step.before) == set(step.after):  # old metadata may hide that it has arrived
+                reorder.append(Step(partition=name, before=step.after, after=step.before))
         else:
             taken.arrived.append(name)
     if taken.arrived:
