@@ -27,7 +27,9 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 @contextmanager
-def rare_garbage_collection() -> Iterator[None]:
+def rare_garbage_collection(
+    thresholds: tuple[int, int, int] = _LOOK_FOR_GARBAGE_EVERY,
+) -> Iterator[None]:
     """Look for garbage less often.
 
     The process is taken for ours: objects imported so far are excluded from garbage collection.
@@ -37,7 +39,7 @@ def rare_garbage_collection() -> Iterator[None]:
     is_first = gc.get_freeze_count() == 0
     if is_first:
         gc.freeze()
-    gc.set_threshold(*_LOOK_FOR_GARBAGE_EVERY)
+    gc.set_threshold(*thresholds)
     try:
         yield
     finally:
