@@ -13,7 +13,6 @@ Only what has changed since the last look is looked at, and a cluster at rest ra
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.replication.partition import Role
@@ -22,7 +21,7 @@ from restow.sim.fencing import Fencing
 from restow.sim.written import WrittenStates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from restow.cluster.broker.services import Services
     from restow.cluster.log import PartitionLog
@@ -42,16 +41,6 @@ class _ReplicaState(NamedTuple):
     role: Role
     high_watermark: int
     end_offset: int
-
-    def is_that_of(self, partition: HostedPartition, log: PartitionLog) -> bool:
-        """Return whether the replica is still in this state. A new order is a new object."""
-        return (
-            self.end_offset == log.end_offset
-            and self.high_watermark == log.high_watermark
-            and self.order is partition.order
-            and self.role is partition.role
-            and self.log is log
-        )
 
 
 class Invariants:
@@ -92,9 +81,18 @@ class Invariants:
             hosted = node.broker.services.replicas.hosted()
             for partition in hosted:
                 log, before = partition.log, seen.get(partition)
-                if before is not None and not anew and before.is_that_of(partition, log):
-                    continue
-                now = _ReplicaState(log, partition.order, partition.role, log.high_watermark, log.end_offset)
+                watermark, end = log.high_watermark, log.end_offset
+                if before is not None and not anew:
+                    log_before, order, role, watermark_before, end_before = before
+                    if (
+                        end == end_before
+                        and watermark == watermark_before
+                        and order is partition.order  # a new order is a new object
+                        and role is partition.role
+                        and log is log_before
+                    ):
+                        continue
+                now = _ReplicaState(log, partition.order, partition.role, watermark, end)
                 seen[partition] = now
                 changed[partition.topic_partition] = None
                 if before is not None:
@@ -104,24 +102,34 @@ class Invariants:
         for node in self._cluster.nodes.values():
             node.disk.is_looked_at = True
         services = {node.id: node.broker.services for node in self._running()}
+        broken: list[str] = []
         for name in changed:
-            yield from self._check_partition(name, services, anew=anew)
+            self._check_partition(name, services, broken, anew=anew)
+        yield from broken
         for node in self._cluster.nodes.values():
             node.disk.is_looked_at = False
 
     def _check_partition(
-        self, name: TopicPartition, services: Mapping[int, Services], *, anew: bool
-    ) -> Iterator[str]:
-        lives: defaultdict[str | None, list[ReplicaAt]] = defaultdict(list)
+        self, name: TopicPartition, services: Mapping[int, Services], broken: list[str], *, anew: bool
+    ) -> None:
+        """Check the replicas of one partition. This runs most often of all checks, so it makes little."""
+        lives: dict[str | None, list[ReplicaAt]] = {}
         for broker, each in services.items():
             partition = each.replicas.partition(name)
             if partition is not None:
-                lives[each.logs.topic_id_of(name)].append(ReplicaAt(broker, partition))
+                topic_id = each.logs.topic_id_of(name)
+                if topic_id not in lives:
+                    lives[topic_id] = []
+                lives[topic_id].append((broker, partition))
         for topic_id, replicas in lives.items():
             key = PartitionKey(name.topic, topic_id, name.partition)
             for broker, partition in replicas:
-                yield from self._check_replica(key, broker, partition)
-            yield from self.committed.check(key, replicas, anew=anew)
+                log = partition.log
+                if not log.start_offset <= log.high_watermark <= log.end_offset:
+                    broken.extend(_check_log(str(key), broker, log))
+                if partition.role is Role.LEADER:
+                    broken.extend(self._check_leader(key, broker, partition.order))
+            self.committed.check(key, replicas, broken, anew=anew)
 
     def _look_at_logs(self, node: SimNode) -> None:
         """Look at logs that were just loaded. Followers will soon hide what is wrong with them."""
@@ -151,16 +159,13 @@ class Invariants:
             if known != node.id:
                 yield f"two controllers of epoch {epoch}: brokers {known} and {node.id}"
 
-    def _check_replica(self, key: PartitionKey, broker: int, partition: HostedPartition) -> Iterator[str]:
-        yield from _check_log(str(key), broker, partition.log)
-        if not partition.is_leader:
-            return
-        epoch = partition.leader_epoch
-        known = self._leaders.setdefault((key, epoch), broker)
+    def _check_leader(self, key: PartitionKey, broker: int, order: LeaderAndIsrPartition) -> Sequence[str]:
+        known = self._leaders.setdefault((key, order.leader_epoch), broker)
+        if known == broker and broker in order.isr:
+            return ()
         if known != broker:
-            yield f"{key} has two leaders in epoch {epoch}: brokers {known} and {broker}"
-        if broker not in partition.isr:
-            yield f"{key}: leader {broker} is not in its ISR {partition.isr}"
+            return [f"{key} has two leaders in epoch {order.leader_epoch}: brokers {known} and {broker}"]
+        return [f"{key}: leader {broker} is not in its ISR {order.isr}"]
 
 
 def _check_log(name: str, broker: int, log: PartitionLog) -> Iterator[str]:

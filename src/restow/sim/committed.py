@@ -9,17 +9,17 @@ left out, because the cleaner rewrites their batches. No workload deletes record
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.cluster.replication.partition import Role
 from restow.model import TopicPartition
 from restow.wire.batches import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     from restow.cluster.log import PartitionLog
-    from restow.cluster.replication.partition import HostedPartition
+    from restow.cluster.replication.partition import HostedPartition, LeaderAndIsrPartition
 
 _READ_BYTES = 1 << 20
 _NEVER = None, 0
@@ -36,11 +36,8 @@ class PartitionKey(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class ReplicaAt(NamedTuple):
-    """A replica and the broker that hosts it."""
-
-    broker: int
-    partition: HostedPartition
+ReplicaAt: TypeAlias = "tuple[int, HostedPartition]"
+"""A broker and its replica."""
 
 
 class _Memory:
@@ -84,50 +81,63 @@ class CommittedRecords:
         found, self._newly_acknowledged = self._newly_acknowledged, {}
         return found
 
-    def check(self, key: PartitionKey, replicas: Iterable[ReplicaAt], *, anew: bool = False) -> Iterator[str]:
-        """Yield how the replicas of a partition break the rule. With `anew`, compare all they have."""
+    def check(
+        self, key: PartitionKey, replicas: Iterable[ReplicaAt], broken: list[str], *, anew: bool = False
+    ) -> None:
+        """Add to `broken` how replicas break the rule. With `anew`, compare all that they have."""
         memory = self._memories.get(key)
         if memory is None:
             memory = self._memories[key] = _Memory()
             self._present[key.topic, key.partition] = key
-        usable = [each for each in replicas if each.partition.role is not Role.OFFLINE]
-        for each in usable:
-            if each.partition.log.config.cleanup_compact:
+        usable = [each for each in replicas if each[1].role is not Role.OFFLINE]
+        for broker, partition in usable:
+            log = partition.log
+            if log.config.cleanup_compact:
                 return
-            memory.latest_epoch = max(memory.latest_epoch, each.partition.leader_epoch)
+            memory.latest_epoch = max(memory.latest_epoch, partition.order.leader_epoch)
             if anew:
-                memory.compared.pop(each.broker, None)
-            yield from _compare(key, memory, each, each.partition.log.high_watermark)
-        for leader in usable:
-            if leader.partition.is_leader and leader.partition.leader_epoch == memory.latest_epoch:
-                yield from self._check_isr(key, memory, leader.partition, usable)
-
-    def _check_isr(
-        self, key: PartitionKey, memory: _Memory, leader: HostedPartition, replicas: list[ReplicaAt]
-    ) -> Iterator[str]:
-        """Every in-sync replica has everything that was ever committed."""
-        for each in replicas:
-            if each.broker in leader.isr and each.partition.leader_epoch == leader.leader_epoch:
-                start, end = each.partition.log.start_offset, each.partition.log.end_offset
-                if start > 0:
-                    yield f"{key} on broker {each.broker} starts at {start}, but nobody deleted records"
-                if end < max(memory.end, memory.acknowledged):
-                    yield (
-                        f"{key} on broker {each.broker} is in sync in epoch {leader.leader_epoch} and ends "
-                        f"at {end}, but {memory.end} was committed and {memory.acknowledged} acknowledged"
-                    )
-                yield from _compare(key, memory, each, memory.end)
+                memory.compared.pop(broker, None)
+            _compare(key, memory, broker, log, log.high_watermark, broken)
+        for _, partition in usable:
+            if partition.role is Role.LEADER and partition.order.leader_epoch == memory.latest_epoch:
+                _check_isr(key, memory, partition.order, usable, broken)
 
 
-def _compare(key: PartitionKey, memory: _Memory, replica: ReplicaAt, upto: int) -> Sequence[str]:
-    """Compare a replica up to this offset, from where it was compared last; return what differs."""
-    log = replica.partition.log
-    upto = min(upto, log.end_offset)
-    known, at = memory.compared.get(replica.broker, _NEVER)
+def _check_isr(
+    key: PartitionKey,
+    memory: _Memory,
+    leader: LeaderAndIsrPartition,
+    replicas: list[ReplicaAt],
+    broken: list[str],
+) -> None:
+    """Every in-sync replica has everything that was ever committed."""
+    isr, epoch, committed = leader.isr, leader.leader_epoch, max(memory.end, memory.acknowledged)
+    for broker, partition in replicas:
+        if broker in isr and partition.order.leader_epoch == epoch:
+            log = partition.log
+            if log.start_offset > 0:
+                broken.append(
+                    f"{key} on broker {broker} starts at {log.start_offset}, but nobody deleted records"
+                )
+            if log.end_offset < committed:
+                broken.append(
+                    f"{key} on broker {broker} is in sync in epoch {epoch} and ends at {log.end_offset}, "
+                    f"but {memory.end} was committed and {memory.acknowledged} acknowledged"
+                )
+            _compare(key, memory, broker, log, memory.end, broken)
+
+
+def _compare(
+    key: PartitionKey, memory: _Memory, broker: int, log: PartitionLog, upto: int, broken: list[str]
+) -> None:
+    """Compare a replica up to this offset, from where it was compared last; add what differs to `broken`."""
+    end = log.end_offset
+    if upto > end:
+        upto = end
+    known, at = memory.compared.get(broker, _NEVER)
     if known is log and at == upto:
-        return ()
+        return
     at = max(log.start_offset, min(at, upto) if known is log else 0)
-    different = []
     while at < upto:
         data = log.read(at, _READ_BYTES, upto)
         if not data:
@@ -141,9 +151,7 @@ def _compare(key: PartitionKey, memory: _Memory, replica: ReplicaAt, upto: int) 
             if base >= memory.end:
                 memory.batches[base], memory.end = found, following
             elif memory.batches.get(base) != found:
-                different.append(
-                    f"{key} on broker {replica.broker} has another batch at offset {base} "
-                    "than was committed there"
+                broken.append(
+                    f"{key} on broker {broker} has another batch at offset {base} than was committed there"
                 )
-    memory.compared[replica.broker] = log, at
-    return different
+    memory.compared[broker] = log, at

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -18,7 +17,7 @@ from restow.runtime.loop import rare_garbage_collection
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
 
@@ -163,16 +162,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run it to its end in virtual time and return its result."""
-    with rare_garbage_collection(_LOOK_FOR_GARBAGE_EVERY), _collected():
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            return runner.run(main)
+    """Run it to its end in virtual time and return its result.
 
-
-@contextmanager
-def _collected() -> Iterator[None]:
-    """Remove the cycles of a run at its end, while everything older is excluded and costs nothing."""
-    try:
-        yield
-    finally:
-        gc.collect()
+    The cycles of a run are removed at its end, while everything older is excluded and costs nothing.
+    """
+    with rare_garbage_collection(_LOOK_FOR_GARBAGE_EVERY):
+        try:
+            with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+                return runner.run(main)
+        finally:
+            gc.collect()
