@@ -28,7 +28,7 @@ from restow.plan.search import solve as searching
 from restow.plan.search import tries
 from restow.plan.search.compiled import COMPILES
 from tests.unit.plan.test_plan_without_numba import STEPS, small_clusters
-tries._FEWEST_STEPS = tries._STEPS_AT_A_TIME = STEPS
+tries._STEPS_AT_A_TIME = STEPS
 sys.modules["restow.plan.search.solve"]._LARGE = int(sys.argv[2])
 assert not COMPILES
 found = {}
@@ -41,7 +41,7 @@ np.savez(sys.argv[1], **found)
 
 
 def small_clusters() -> list:
-    """One that is balanced in one go, one that gives up movers, one that is tried on at random."""
+    """One that is balanced in one go, one that gives up movers, one that only tabu search changes."""
     drained = skewed(8, 120, seed=3)
     drained.receives[2] = False
     drained.forced[drained.home == 2] = True
@@ -64,7 +64,6 @@ def without_numba(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_interpreted_search_finds_what_the_compiled_one_finds(
     without_numba: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tries, "_FEWEST_STEPS", STEPS)
     monkeypatch.setattr(tries, "_STEPS_AT_A_TIME", STEPS)
     found = np.load(without_numba[0])
     for number, problem in enumerate(small_clusters()):

@@ -1,8 +1,8 @@
-"""Simulated annealing, where the direct search leaves brokers out of their bands or copies much.
+"""Simulated annealing, where the direct search leaves brokers out of their bands.
 
 Replicas change brokers, two swap places, leadership changes, all at random; changes for the worse are
-accepted less and less often. For clusters of a few hundred replicas this finds what the direct search misses;
-for large ones it is too slow, and not needed.
+accepted less and less often. Small clusters have tabu search instead; for very large ones this is too slow,
+and not needed.
 """
 
 from __future__ import annotations

@@ -58,14 +58,14 @@ def table(problem: Problem, holder: Ints, part_of: Ints, wanted: bool) -> Ints:
     return np.bincount(place, minlength=topics * brokers).reshape(topics, brokers).astype(np.int64)
 
 
-def choose(problem: Problem, scaled: Scaled, holder: Ints) -> Ints:
-    """Return the leader of each partition."""
+def choose(problem: Problem, scaled: Scaled, holder: Ints, *, trades: bool = True) -> Ints:
+    """Return the leader of each partition; `trades` are tried where passing on one leader does not help."""
     lead = lead_of(problem, scaled, holder, problem.leader.copy(), _INSIDE)
     _leave_the_unable(lead)
     if len(lead.topic_most):
         spread_leaders(lead)
     choose_leaders(lead, _PASSES)
-    return _traded(problem, scaled, lead)
+    return _traded(problem, scaled, lead) if trades else lead.leader
 
 
 def _traded(problem: Problem, scaled: Scaled, lead: Lead) -> Ints:

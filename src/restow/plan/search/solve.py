@@ -1,10 +1,11 @@
 """The search from start to end.
 
-    forced ─► shed ─► place ─► mend with what moves ─► mend with the rest ─► save ─► leaders ─► anneal
+    forced ─► shed ─► place ─► mend with what moves ─► mend with the rest ─► save ─► leaders ─► try things out
 
 Replicas first: their load goes wherever they are, so only copying changes it. Then leadership, which costs
-nothing, settles the goals that depend on leaders alone. The result is deterministic for a seed. When time is
-up, the best so far is the answer; forced replicas have their place by then.
+nothing, settles the goals that depend on leaders alone. A cluster of a few hundred replicas goes from the
+forced ones straight to tabu search, without the compiler. The result is deterministic for a seed. When time
+is up, the best so far is the answer; forced replicas have their place by then.
 """
 
 from __future__ import annotations
@@ -22,17 +23,20 @@ from restow.plan.search.problem import Problem, SearchSpace, SearchState, Soluti
 from restow.plan.search.scale import drained_to, filled_to, scale, sums
 from restow.plan.search.shed import shed
 from restow.plan.search.thrift import save
-from restow.plan.search.tries import improve
+from restow.plan.search.tries import TINY, improve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from restow.plan.search.problem import Floats, Ints
+    from restow.plan.search.scale import Scaled
 
 log = logging.getLogger(__name__)
 
 # From so many replicas on the interpreter takes longer than numba with its compiler.
 _LARGE = 50_000
+# Up to so many replicas, tabu search starts from the present placement.
+_FEW = 200
 _ROUNDS = 20_000
 _ROUNDS_AT_A_TIME = 2_000
 _DRAWN_OF_MOVERS = 2_000
@@ -57,11 +61,15 @@ def never() -> bool:
     return False
 
 
-@as_if_compiled()
 def solve(
     problem: Problem, out_of_time: Callable[[], bool] = never, *, enough_bytes: float = 0.0
 ) -> Solution:
     """Return the best assignment found. With `enough_bytes` or fewer copied, it looks for no savings."""
+    with as_if_compiled(few=len(problem.home) <= TINY):
+        return _solve(problem, out_of_time, enough_bytes)
+
+
+def _solve(problem: Problem, out_of_time: Callable[[], bool], enough_bytes: float) -> Solution:
     if not COMPILES and len(problem.home) >= _LARGE:
         log.warning("planning is faster with numba: pip install 'restow[plan]'")
     scaled = scale(problem)
@@ -69,12 +77,12 @@ def solve(
     state, movers, homeless = _settle_forced(problem, space)
     if homeless.size:
         return Solution(holder=state.holder, leader=problem.leader, homeless=homeless, wrong=np.inf)
-    if problem.sheds and not out_of_time():
-        movers = np.concatenate((movers, _rebalance(problem, space, state)))
-    kept = space._replace(lower=scaled.lowest, upper=scaled.highest)
-    _mend(problem, kept, state, movers, out_of_time)
-    _save(problem, kept, state, out_of_time, enough_bytes)
-    leader = choose(problem, scaled, state.holder)
+    tiny = len(problem.home) <= TINY
+    if tiny and problem.sheds and len(problem.home) > _FEW and not out_of_time():
+        _rebalance(problem, space, state)
+    if not tiny:
+        _bring_into_bands(problem, scaled, state, movers, out_of_time, enough_bytes)
+    leader = choose(problem, scaled, state.holder, trades=not tiny)
     holder, leader = improve(problem, scaled, state.holder, leader, out_of_time, enough_bytes)
     wrong = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load)
     return Solution(
@@ -84,6 +92,21 @@ def solve(
         wrong=float(np.where(wrong > _SLACK, wrong, 0.0).sum()),
         finished=not out_of_time(),
     )
+
+
+def _bring_into_bands(
+    problem: Problem,
+    scaled: Scaled,
+    state: SearchState,
+    movers: Ints,
+    out_of_time: Callable[[], bool],
+    enough_bytes: float,
+) -> None:
+    if problem.sheds and not out_of_time():
+        movers = np.concatenate((movers, _rebalance(problem, scaled.replicas, state)))
+    kept = scaled.replicas._replace(lower=scaled.lowest, upper=scaled.highest)
+    _mend(problem, kept, state, movers, out_of_time)
+    _save(problem, kept, state, out_of_time, enough_bytes)
 
 
 def _settle_forced(problem: Problem, space: SearchSpace) -> tuple[SearchState, Ints, Ints]:

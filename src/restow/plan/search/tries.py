@@ -1,4 +1,4 @@
-"""Decide when to use simulated annealing, and for how long."""
+"""Decide when to try changes out, by tabu search or simulated annealing, and for how long."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from restow.plan.search.anneal import Chances, Cooling, anneal
 from restow.plan.search.lead import lead_of, out_of_band, table
 from restow.plan.search.problem import SearchState
 from restow.plan.search.scale import sums
+from restow.plan.search.tabu import Effort, Tabu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.plan.search.problem import Bools, Ints, Problem
+    from restow.plan.search.problem import Bools, Floats, Ints, Problem
     from restow.plan.search.scale import Scaled
 
+TINY = 400
+"""Up to so many replicas nothing but tabu search is needed."""
 _SMALL = 1_000
 _LARGE = 100_000
 _STEPS_AT_A_TIME = 100_000
-# A turn of a small cluster has so many steps for each replica. More find nothing, and its plan is urgent.
-_STEPS_PER_REPLICA = 500
-_FEWEST_STEPS = 10_000
-_TURNS_WHEN_SMALL = 10
 _TURNS = 30
 _PENALTIES = (3.0, 30.0, 10.0, 100.0, 1000.0)
-_HOT, _COLD = 0.5, 5e-4
 # With many replicas a change is small, and so is its cost.
-_COLD_WHEN_LARGE = 1e-3
+_COLD = 1e-3
 _RIGHT = 1e-9
-_THRIFTY = 1.001
+_THRIFTY = 1.0001
+# A small cluster is searched so often, from the start and from the best placement in turn, with at most so
+# many steps, and so many without an improvement.
+_TURNS_WHEN_SMALL, _STEPS = 4, 1_000
+_PATIENCE, _MOST_PATIENCE = 60, 250
 
 
 def improve(
@@ -43,37 +45,35 @@ def improve(
 ) -> tuple[Ints, Ints]:
     """Return the given solution, or a better one.
 
-    A small cluster is annealed until it is in band at hardly more bytes than the minimum; a larger one only
-    while a broker is out of band. At first only leaders change, which copies nothing: for one turn, or half
-    of the time in a larger cluster. In a very large one nothing else changes.
+    A small cluster is searched until it is in band at hardly more bytes than the minimum; a larger one is
+    annealed while a broker is out of band. At first only leaders change, which copies nothing: for half of
+    the time. In a very large one nothing else changes.
     """
+    if len(holder) <= _SMALL:
+        return _improve_small(problem, scaled, holder, leader, out_of_time, enough_bytes)
     limited = any(
         limit is not None and len(limit) for limit in (problem.topic_replicas, problem.topic_leaders)
     )
     out = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load).sum()
-    small = len(holder) <= _SMALL
-    if limited or (out <= _RIGHT and (not small or _copied(problem, holder) <= enough_bytes * _THRIFTY)):
+    if limited or out <= _RIGHT:
         return holder, leader
     movable = (problem.movable | problem.forced) & (len(holder) <= _LARGE)
     if problem.pinned is not None:
         movable &= problem.pinned < 0
     led = problem.may_change_leader & (np.diff(problem.offsets) > 1)
-    if not small:
-        led = led & _near_trouble(problem, scaled, holder, leader)
+    led = led & _near_trouble(problem, scaled, holder, leader)
     if not (movable.any() or led.any()):
         return holder, leader
     space = scaled.replicas._replace(racks_wanted=_racks_kept(problem))
-    start = lead_of(problem, scaled, _at_home(problem, holder), problem.leader)
-    at_first = np.maximum(out_of_band(scaled, start.load), 0.0)
-    turns = _TURNS_WHEN_SMALL if small else _TURNS
-    leaders_first = (turns,) if small and led.any() else ()
-    for turn in (*leaders_first, *range(turns)):
+    at_first = _at_first(problem, scaled, holder)
+    for turn in range(_TURNS):
         if out_of_time():
             break
         lead = lead_of(problem, scaled, holder.copy(), leader.copy())
         state = SearchState(lead.load[:, :0], lead.holder, table(problem, holder, holder, False))
+        may_copy = turn >= _TURNS // 2 or not led.any()
         chances = Chances(
-            replicas=np.flatnonzero(movable & _may_copy(turn, turns, led, small)),
+            replicas=np.flatnonzero(movable & may_copy),
             partitions=np.flatnonzero(led),
             targets=np.flatnonzero(problem.receives),
             is_target=problem.receives,
@@ -83,27 +83,45 @@ def improve(
             held=sums(holder, scaled.size[:, None], scaled.replicas.part_of, len(problem.rack))[:, 0].copy(),
             at_first=at_first,
         )
-        anneal(space, state, lead, chances, _cooling(problem, scaled, turn, small))
+        anneal(space, state, lead, chances, _cooling(problem, scaled, turn))
         holder, leader = _at_home_where_possible(problem, lead.holder, lead.leader)
-        out = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load).sum()
-        if out <= _RIGHT and (not small or _copied(problem, holder) <= enough_bytes * _THRIFTY):
+        if out_of_band(scaled, lead_of(problem, scaled, holder, leader).load).sum() <= _RIGHT:
             break
     return holder, leader
 
 
-def _may_copy(turn: int, turns: int, led: Bools, small: bool) -> bool:
-    """Return whether replicas may change brokers in this turn."""
-    return not led.any() or (turn < turns if small else turn >= turns // 2)
+def _improve_small(
+    problem: Problem,
+    scaled: Scaled,
+    holder: Ints,
+    leader: Ints,
+    out_of_time: Callable[[], bool],
+    enough_bytes: float,
+) -> tuple[Ints, Ints]:
+    enough = enough_bytes * _THRIFTY * _per_byte(problem, scaled)
+    tabu = Tabu(problem, scaled, _racks_kept(problem), _at_first(problem, scaled, holder))
+    patience = min(_PATIENCE + len(holder), _MOST_PATIENCE)
+    effort = Effort(steps=_STEPS, patience=patience, enough=enough, out_of_time=out_of_time)
+    start = best = (holder, leader)
+    for turn in range(_TURNS_WHEN_SMALL):
+        if out_of_time() or tabu.score(*best) <= enough:
+            break
+        found = tabu.search(*(start if turn % 2 else best), effort, problem.seed + turn)
+        best = min(best, found, key=lambda each: tabu.score(*each))
+    return _at_home_where_possible(problem, *best)
 
 
-def _cooling(problem: Problem, scaled: Scaled, turn: int, small: bool) -> Cooling:
+def _at_first(problem: Problem, scaled: Scaled, holder: Ints) -> Floats:
+    """Return by goal how far brokers were out of their bands at the start."""
+    start = lead_of(problem, scaled, _at_home(problem, holder), problem.leader)
+    first: Floats = np.maximum(out_of_band(scaled, start.load), 0.0)
+    return first
+
+
+def _cooling(problem: Problem, scaled: Scaled, turn: int) -> Cooling:
     penalty, seed = _PENALTIES[turn % len(_PENALTIES)], problem.seed + turn
-    hot, cold = _HOT, _COLD
-    if not small:
-        hot = penalty * float(scaled.extra.mean(axis=0).max())
-        cold = hot * _COLD_WHEN_LARGE
-    steps = max(_FEWEST_STEPS, min(_STEPS_PER_REPLICA * len(problem.home), _STEPS_AT_A_TIME))
-    return Cooling(steps, penalty, hot, max(cold, 1e-12), seed)
+    hot = penalty * float(scaled.extra.mean(axis=0).max())
+    return Cooling(_STEPS_AT_A_TIME, penalty, hot, max(hot * _COLD, 1e-12), seed)
 
 
 def _racks_kept(problem: Problem) -> Ints:
@@ -138,11 +156,6 @@ def _at_home_where_possible(problem: Problem, holder: Ints, leader: Ints) -> tup
 
 def _at_home(problem: Problem, holder: Ints) -> Ints:
     return np.where(problem.home >= 0, problem.home, holder)
-
-
-def _copied(problem: Problem, holder: Ints) -> float:
-    part_of = np.repeat(np.arange(len(problem.leader)), np.diff(problem.offsets))
-    return float(problem.following[part_of[holder != problem.home], 0].sum())
 
 
 def _per_byte(problem: Problem, scaled: Scaled) -> float:
