@@ -121,12 +121,13 @@ def apache_kafka(
     zookeeper: str | None = None,
     listeners: Mapping[str, str] | None = None,
     log_dirs: int = 1,
+    beside: int = 0,
 ) -> Iterator[Cluster]:
     """Run a cluster with its data and logs in `folder`; node ids count from 1.
 
     With a ZooKeeper address it keeps its metadata there, as Kafka did before version 4. Besides the default
     listener, others may have other security protocols: `{"LOGIN": "SASL_SSL"}`. Each node has that many log
-    dirs.
+    dirs. `beside` brokers that the caller runs are members of the same cluster already.
     """
     others = dict(listeners or {})
     run = [java(), "-cp", f"{kafka_jars(version)}/*", f"-Xmx{heap}", *options]
@@ -159,7 +160,7 @@ def apache_kafka(
         launched_s = time.monotonic()
         processes = tuple(broker.launch() for broker in brokers.values())
         for broker in brokers.values():
-            broker.until_ready(nodes, launched_s + _READY_TIMEOUT_S)
+            broker.until_ready(nodes + beside, launched_s + _READY_TIMEOUT_S)
         yield Cluster(
             bootstrap=",".join(f"{HOST}:{node.broker_port}" for node in members),
             processes=processes,

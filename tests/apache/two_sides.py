@@ -254,17 +254,21 @@ class Conversation:
                     await asyncio.sleep(0.1)
 
     async def _once(self, api_key: int, version: int, body: Any) -> Any:
+        answer = await self.exchange(api_key, version, body)
+        if NOT_CONTROLLER in _codes(answer):
+            raise ConnectionError("the controller has changed")
+        return answer
+
+    async def exchange(self, api_key: int, version: int, body: Any) -> Any:
+        """Send one request to the controller and return its answer, whatever that is."""
         node = await self.side.store.get(ControllerZNode.PATH)
         client = await Client.connect(self.side.port(ControllerZNode.decode(node.data).broker_id))
         self._number += 1
         client.ask(api_key, version, self._number, body)
         try:
-            answer = await client.answer(api_key, version)
+            return await client.answer(api_key, version)
         finally:
             client.connection.close()
-        if NOT_CONTROLLER in _codes(answer):
-            raise ConnectionError("the controller has changed")
-        return answer
 
     def _outward(self, brokers: Sequence[int]) -> list[int]:
         return [each + self.side.shift if each >= 0 else each for each in brokers]

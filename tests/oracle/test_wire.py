@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 pytestmark = pytest.mark.jvm
-BETWEEN_BROKERS = (4, 5, 6, 7)
+BETWEEN_BROKERS = (4, 5, 6, 7, 56, 67)
 NEWER_THAN_3_9 = (74,)
 IN_3_9 = sorted(set(REQUESTS) - set(NEWER_THAN_3_9))
 FEW = settings(

@@ -1,4 +1,4 @@
-"""Requests between controller and brokers: keys 4 to 7, which no client sends.
+"""Requests between controller and brokers: keys 4 to 7, 56 and 67, which no client sends.
 
 Client libraries do not have them, so they are defined in `definitions/`. Kafka's field Type is `request_type`
 here, because a message already has a `type` with another meaning.
@@ -32,3 +32,7 @@ UpdateMetadataRequest = _message("UpdateMetadataRequest")
 UpdateMetadataResponse = _message("UpdateMetadataResponse")
 ControlledShutdownRequest = _message("ControlledShutdownRequest")
 ControlledShutdownResponse = _message("ControlledShutdownResponse")
+AlterPartitionRequest = _message("AlterPartitionRequest")
+AlterPartitionResponse = _message("AlterPartitionResponse")
+AllocateProducerIdsRequest = _message("AllocateProducerIdsRequest")
+AllocateProducerIdsResponse = _message("AllocateProducerIdsResponse")

@@ -33,21 +33,22 @@ class ProducerIds:
         """Return an id that no other broker hands out."""
         async with self._taking:
             if self._next == self._end:
-                self._next, self._end = await self._take_block()
+                self._next, self._end = await take_block(self._store, self._broker_id)
             taken = self._next
             self._next += 1
             return taken
 
-    async def _take_block(self) -> tuple[int, int]:
-        """Allocate a block. After a conflict, take the next one."""
-        while True:
-            node = await self._store.get(ProducerIdBlock.PATH)
-            first = ProducerIdBlock.decode(node.data).last + 1 if node.data else 0
-            if first > _LARGEST_ID - BLOCK + 1:
-                raise ProducerIdsExhausted(f"the last producer id taken is {first - 1}; no block is left")
-            block = ProducerIdBlock(broker_id=self._broker_id, first=first, last=first + BLOCK - 1)
-            try:
-                await self._store.set(ProducerIdBlock.PATH, block.encode(), node.stat.version)
-            except BadVersion:
-                continue
-            return first, first + BLOCK
+
+async def take_block(store: Store, broker_id: int) -> tuple[int, int]:
+    """Allocate a block for the broker: its first id, and the one after its last. Retry after a conflict."""
+    while True:
+        node = await store.get(ProducerIdBlock.PATH)
+        first = ProducerIdBlock.decode(node.data).last + 1 if node.data else 0
+        if first > _LARGEST_ID - BLOCK + 1:
+            raise ProducerIdsExhausted(f"the last producer id taken is {first - 1}; no block is left")
+        block = ProducerIdBlock(broker_id=broker_id, first=first, last=first + BLOCK - 1)
+        try:
+            await store.set(ProducerIdBlock.PATH, block.encode(), node.stat.version)
+        except BadVersion:
+            continue
+        return first, first + BLOCK

@@ -9,8 +9,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow.cluster.controller.errors import ControllerError
 from restow.cluster.controller.states import PartitionState, ReplicaState, States
 from restow.model import ReplicaAssignment, TopicPartition
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -66,14 +68,28 @@ class ControllerContext:
         """Topics queued for deletion."""
         self.blocked: set[str] = set()
         """Topics whose deletion waits for a dead broker or for a reassignment."""
+        self._names: dict[str, str] = {}
+        """By topic id."""
         self._partitions: dict[str, list[TopicPartition]] = {}
         self._on_broker: defaultdict[int, set[TopicPartition]] = defaultdict(set)
+
+    def require_registered(self, broker_id: int, epoch: int, *, unknown: ErrorCode) -> None:
+        """Raise ControllerError unless the broker is registered with that epoch, `unknown` if not at all."""
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            raise ControllerError(unknown, f"broker {broker_id} is not registered")
+        if epoch != broker.epoch:
+            raise ControllerError(
+                ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered with epoch {epoch}"
+            )
 
     # Topics
 
     def know_topic(self, name: str, topic: TopicZNode) -> tuple[TopicPartition, ...]:
         """Take over a topic's znode and return the partitions that were not known before."""
         self.topic_ids[name] = topic.topic_id
+        if topic.topic_id is not None:
+            self._names[topic.topic_id] = name
         known = self._partitions.setdefault(name, [])
         new = []
         for number, replicas in topic.partitions.items():
@@ -103,9 +119,14 @@ class ControllerContext:
                 self.replica_states.drop(Replica(partition, broker_id))
             self.leaderships.pop(partition, None)
             self.partition_states.drop(partition)
-        self.topic_ids.pop(name, None)
+        if (topic_id := self.topic_ids.pop(name, None)) is not None:
+            self._names.pop(topic_id, None)
         self.deleting.discard(name)
         self.blocked.discard(name)
+
+    def topic_name(self, topic_id: str) -> str | None:
+        """Return the name of the topic with that id."""
+        return self._names.get(topic_id)
 
     def partitions_of(self, topic: str) -> tuple[TopicPartition, ...]:
         """Return the topic's partitions in the order in which the controller learned of them."""

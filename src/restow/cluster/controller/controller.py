@@ -35,8 +35,10 @@ from restow.cluster.store.znodes import PERSISTENT_PATHS, ControllerEpoch, Contr
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from restow.cluster.controller.context import Leadership
     from restow.cluster.controller.elections import Election
     from restow.cluster.controller.events import Work
+    from restow.cluster.controller.isr_changes import IsrChange, IsrChangeKey
     from restow.cluster.controller.outbox import BrokerChannel
     from restow.cluster.controller.reassignment.rules import ReassignmentTarget, Refusal
     from restow.cluster.controller.steps import Hook
@@ -108,6 +110,21 @@ class Controller:
         """Move leaders off a broker and return the partitions it still leads. `epoch` is its broker epoch."""
         name = f"shutdown of broker {broker_id}"
         return await self._ask(name, lambda term: term.shutdown.leave(broker_id, epoch))
+
+    async def alter_isrs(
+        self, broker_id: int, broker_epoch: int, changes: Mapping[IsrChangeKey, IsrChange]
+    ) -> dict[IsrChangeKey, Leadership | ErrorCode]:
+        """Carry out ISR changes of a leader. Return each partition's state now, or why it stays as it was."""
+        name = f"ISR changes of broker {broker_id}"
+        return await self._ask(name, lambda term: term.isr_changes.alter(broker_id, broker_epoch, changes))
+
+    async def require_registered(self, broker_id: int, epoch: int, *, unknown: ErrorCode) -> None:
+        """Raise ControllerError unless the broker is registered with that epoch, `unknown` if not at all."""
+
+        async def check(term: Term) -> None:
+            term.context.require_registered(broker_id, epoch, unknown=unknown)
+
+        await self._ask(f"epoch of broker {broker_id}", check)
 
     async def elect_leaders(
         self, election: Election, partitions: Iterable[TopicPartition] | None

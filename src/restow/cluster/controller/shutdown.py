@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.controller.context import Replica
 from restow.cluster.controller.elections import Election
-from restow.cluster.controller.errors import ControllerError
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.controller.tools import TermPart
@@ -29,16 +28,7 @@ class ControlledShutdown(TermPart):
     async def leave(self, broker_id: int, epoch: int) -> tuple[TopicPartition, ...]:
         """Return the partitions that the broker still leads despite other replicas. It may ask again."""
         context = self._context
-        broker = context.brokers.get(broker_id)
-        if broker is None:
-            raise ControllerError(
-                ErrorCode.BROKER_NOT_AVAILABLE,
-                f"broker {broker_id} is not registered: it has nothing to hand over",
-            )
-        if epoch != broker.epoch:
-            raise ControllerError(
-                ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered with epoch {epoch}"
-            )
+        context.require_registered(broker_id, epoch, unknown=ErrorCode.BROKER_NOT_AVAILABLE)
         context.shutting_down.add(broker_id)
         _log.info("broker %d is shutting down", broker_id)
         leads = self._led_by(broker_id)

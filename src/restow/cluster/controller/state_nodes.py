@@ -93,6 +93,12 @@ class StateNodes:
             )
             for partition, (before, choice) in changes.items()
         }
+        return await self.write(wanted)
+
+    async def write(
+        self, wanted: Mapping[TopicPartition, Leadership]
+    ) -> tuple[dict[TopicPartition, Leadership], list[TopicPartition]]:
+        """Write these states over those of their versions. Also return the conflicts."""
         answers = await self._store.multi_each(
             [
                 (Set(znodes.PartitionStateZNode.path(*partition), _encode(after), after.version),)

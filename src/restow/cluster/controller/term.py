@@ -14,7 +14,9 @@ from restow.cluster.controller.brokers import Brokers, read_brokers
 from restow.cluster.controller.context import ControllerContext, Replica
 from restow.cluster.controller.creation import Topics
 from restow.cluster.controller.deletion import Deletion
+from restow.cluster.controller.features import enable_features
 from restow.cluster.controller.guarded import GuardedStore
+from restow.cluster.controller.isr_changes import IsrChanges
 from restow.cluster.controller.leaders import Leaders
 from restow.cluster.controller.listeners import Listeners, Subject
 from restow.cluster.controller.notifications import forget_notifications, isr_changed
@@ -81,6 +83,7 @@ class Term:
         self._brokers = Brokers(tools, self._deletion, self.reassignment)
         self.leaders = Leaders(tools)
         self.shutdown = ControlledShutdown(tools)
+        self.isr_changes = IsrChanges(tools)
         self._rebalance: Timer | None = None
         self._listeners = Listeners(
             store,
@@ -101,6 +104,7 @@ class Term:
     async def begin(self) -> None:
         """Read the store, inform the brokers, and continue unfinished work."""
         at = self._tools.at
+        await enable_features(self._tools.store)
         await self._listeners.set_all()
         await at(ControllerStep.E2)
         await forget_notifications(self._tools.store, IsrChangeNotification)
@@ -175,6 +179,9 @@ class Term:
                 failed.append(partition)
             elif code == ErrorCode.NONE:
                 served.append(partition)
+            elif code == ErrorCode.STALE_CONTROLLER_EPOCH:
+                # Of one partition, Kafka's brokers say so if its leader epoch is not new to them.
+                _log.info("broker %d has that leader epoch of %s, or a later one", broker_id, partition)
             else:
                 _log.warning("broker %d on %s: %s", broker_id, partition, ErrorCode.of(code).message)
         if failed or not self.context.failed.get(broker_id, set()).isdisjoint(served):

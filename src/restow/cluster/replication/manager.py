@@ -180,7 +180,10 @@ class ReplicaManager:
         partition = self._partitions.get(each.topic_partition)
         if partition is not None and partition.role is not Role.OFFLINE:
             if order.leader_epoch < partition.leader_epoch:
-                raise PartitionRefused(ErrorCode.STALE_CONTROLLER_EPOCH)
+                raise PartitionRefused(
+                    ErrorCode.STALE_CONTROLLER_EPOCH,
+                    f"its leader epoch {order.leader_epoch} is older than {partition.leader_epoch} here",
+                )
             self.logs.get_or_create(each.topic_partition, topic_id=each.topic_id)
             if order.leader_epoch == partition.leader_epoch:
                 if order.partition_epoch > partition.order.partition_epoch:
@@ -196,7 +199,9 @@ class ReplicaManager:
 
     def _host(self, each: Assigned) -> HostedPartition:
         if self._deleted.is_late(each):
-            raise PartitionRefused(ErrorCode.STALE_CONTROLLER_EPOCH)
+            raise PartitionRefused(
+                ErrorCode.STALE_CONTROLLER_EPOCH, "the replica was deleted after this was decided"
+            )
         try:
             found = self.logs.get_or_create(
                 each.topic_partition, topic_id=each.topic_id, is_new=each.order.is_new

@@ -30,10 +30,10 @@ FINAL_EPOCH = -1
 
 
 class PartitionRefused(Exception):
-    """A request that a partition refuses, with its error code."""
+    """A request that a partition refuses, with its error code; `why` says it better where that is general."""
 
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.message)
+    def __init__(self, code: ErrorCode, why: str | None = None) -> None:
+        super().__init__(why or code.message)
         self.code = code
 
 

@@ -1,0 +1,141 @@
+"""One cluster of both kinds: two Apache Kafka 3.9 brokers and one of ours, on one ZooKeeper.
+
+Brokers 0 and 1 are Apache's, 2 is ours, as in `two_sides.py`; in ZooKeeper their ids are one higher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from harness.apache import apache_kafka
+from harness.brokers import BrokerProcess
+from harness.process import free_ports
+from harness.zookeeper import zookeeper
+from restow.cluster.store import NoNode
+from restow.cluster.store.znodes import ControllerZNode
+from restow.cluster.store.zookeeper import ZooKeeperStore
+from tests.apache.two_sides import BROKERS, PATIENCE_S
+from tests.conftest import needs_kafka
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from harness.apache import Cluster
+    from restow.cluster.store import Store
+
+APACHE = (0, 1)
+OURS = 2
+SHIFT = 1
+
+
+class Kind(Enum):
+    """Whose broker is controller at first."""
+
+    APACHE = "Apache's broker"
+    OURS = "our broker"
+
+
+class MixedSide:
+    """The brokers of both kinds, and the tree they share."""
+
+    name = "mixed"
+    shift = SHIFT
+
+    def __init__(self, theirs: Cluster, ours: BrokerProcess, store: Store) -> None:
+        self._theirs = theirs
+        self.ours = ours
+        self.store = store
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every broker, separated by commas."""
+        return f"{self._theirs.bootstrap},{self.ours.address}"
+
+    def port(self, broker: int) -> int:
+        """Return the port of a broker, by its id in ZooKeeper."""
+        if broker == OURS + SHIFT:
+            return int(self.ours.address.rpartition(":")[2])
+        return self._theirs.brokers[broker].port
+
+    async def stop(self, broker: int) -> None:
+        """Stop a broker in order."""
+        if broker == OURS:
+            assert await asyncio.to_thread(self.ours.stop) == 0
+        else:
+            await asyncio.to_thread(self._theirs.brokers[broker + SHIFT].stop)
+
+    async def kill(self, broker: int) -> None:
+        """Kill a broker with SIGKILL."""
+        await asyncio.to_thread(
+            self.ours.kill if broker == OURS else self._theirs.brokers[broker + SHIFT].kill
+        )
+
+    async def start(self, broker: int) -> None:
+        """Start a broker again, and wait until all Apache brokers know the others."""
+        if broker == OURS:
+            await asyncio.to_thread(self.ours.start)
+        else:
+            self._theirs.brokers[broker + SHIFT].launch()
+        for each in self._theirs.brokers.values():
+            await asyncio.to_thread(each.until_ready, BROKERS)
+
+    async def controller(self) -> int:
+        """Return the controller, once there is one."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    node = await self.store.get(ControllerZNode.PATH)
+                except NoNode:
+                    await asyncio.sleep(0.05)
+                else:
+                    return ControllerZNode.decode(node.data).broker_id - SHIFT
+
+    async def until_controller(self, kind: Kind) -> None:
+        """Wait until a broker of that kind is controller."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (await self.controller() == OURS) is not (kind is Kind.OURS):
+                await asyncio.sleep(0.05)
+
+
+def _ours(folder: Path, address: str, settings: dict[str, str], port: int) -> BrokerProcess:
+    options = [word for pair in settings.items() for word in ("--config", "=".join(pair))]
+    return BrokerProcess(OURS + SHIFT, f"zookeeper://{address}", folder, port, tuple(options))
+
+
+@asynccontextmanager
+async def mixed_cluster(
+    folder: Path, first: Kind, settings: dict[str, str], **more: Any
+) -> AsyncIterator[MixedSide]:
+    """Run the three brokers. The first kind starts first, and so is controller."""
+    with ExitStack() as stack:
+        with needs_kafka():
+            server = stack.enter_context(zookeeper(folder / "zookeeper", fsync=False))
+            (port,) = stack.enter_context(free_ports(1))
+            ours = _ours(folder, server.address, settings, port)
+            stack.callback(ours.end)
+            if first is Kind.OURS:
+                ours.start()
+            theirs = stack.enter_context(
+                apache_kafka(
+                    folder / "apache",
+                    nodes=len(APACHE),
+                    zookeeper=server.address,
+                    settings=settings,
+                    beside=1 if first is Kind.OURS else 0,
+                    **more,
+                )
+            )
+        if first is Kind.APACHE:
+            ours.start()
+            for each in theirs.brokers.values():
+                await asyncio.to_thread(each.until_ready, BROKERS)
+        async with AsyncExitStack() as until_the_end:
+            store = await ZooKeeperStore.connect(server.address)
+            until_the_end.push_async_callback(store.close)
+            side = MixedSide(theirs, ours, store)
+            assert (await side.controller() == OURS) is (first is Kind.OURS)
+            yield side
