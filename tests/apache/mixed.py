@@ -74,14 +74,16 @@ class MixedSide:
             self.ours.kill if broker == OURS else self._theirs.brokers[broker + SHIFT].kill
         )
 
-    async def start(self, broker: int) -> None:
-        """Start a broker again, and wait until all Apache brokers know the others."""
+    async def start(self, broker: int, *, known: int = BROKERS) -> None:
+        """Start a broker again, and wait until it knows that many; when all run, all Apache brokers."""
         if broker == OURS:
             await asyncio.to_thread(self.ours.start)
         else:
             self._theirs.brokers[broker + SHIFT].launch()
-        for each in self._theirs.brokers.values():
-            await asyncio.to_thread(each.until_ready, BROKERS)
+            await asyncio.to_thread(self._theirs.brokers[broker + SHIFT].until_ready, known)
+        if known == BROKERS:
+            for each in self._theirs.brokers.values():
+                await asyncio.to_thread(each.until_ready, BROKERS)
 
     async def controller(self) -> int:
         """Return the controller, once there is one."""

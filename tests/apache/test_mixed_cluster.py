@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 
-from harness.brokers import wait_for
-from tests.apache.mixed import Kind, MixedSide, mixed_cluster
+from tests.apache.mixed import APACHE, OURS, Kind, MixedSide, mixed_cluster
+from tests.apache.mixed_data import Load, read, slow_moves, write
 from tests.apache.test_reassign_like_kafka import Ask, Mover
-from tests.faults.recording import quiet
 from tests.often import often
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.apache
-WAIT_S = 120
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "auto.leader.rebalance.enable": "false",
@@ -26,69 +24,142 @@ SETTINGS = {
     "offsets.topic.replication.factor": "3",
     "zookeeper.session.timeout.ms": "40000",
 }
+KILLS = SETTINGS | {"zookeeper.session.timeout.ms": "8000"}
+"""Where brokers are killed, their sessions have to end."""
+BY_BATCH = KILLS | {"replica.fetch.max.bytes": "1000"}
+"""A follower gets one batch at a time, so that a throttle can hold a move back for minutes."""
 PLACES = {0: (0, 1), 1: (1, 2), 2: (2, 0)}
 MOVES = (Ask(0, (2, 0)), Ask(1, (0, 2)), Ask(2, (1, 0)))
 RECORDS = 300
+EITHER = pytest.mark.parametrize("first", Kind, ids=lambda kind: kind.value)
 
 
-def write(bootstrap: str, topic: str, values: range) -> None:
-    """Write these numbers with acks=all, and check that each is acknowledged."""
-    acknowledged = []
-    producer = Producer(quiet(bootstrap, **{"enable.idempotence": True, "message.timeout.ms": WAIT_S * 1000}))
-    for value in values:
-        producer.produce(
-            topic,
-            str(value).encode(),
-            partition=value % len(PLACES),
-            on_delivery=lambda error, _: acknowledged.append(error),
-        )
-    producer.flush(WAIT_S)
-    assert acknowledged == [None] * len(values)
+def run(
+    folder: Path, first: Kind, settings: dict[str, str], story: Callable[[MixedSide], Awaitable[Any]]
+) -> None:
+    async def tell() -> None:
+        async with mixed_cluster(folder, first, settings) as side:
+            await story(side)
 
-
-def read(bootstrap: str, topic: str, count: int) -> list[int]:
-    """Return that many numbers of all partitions, sorted."""
-    consumer = Consumer(quiet(bootstrap, **{"group.id": "reader", "auto.offset.reset": "earliest"}))
-    found: list[int] = []
-    consumer.assign([TopicPartition(topic, number, 0) for number in PLACES])
-
-    def all_found() -> bool:
-        records = consumer.consume(count, 0.5)
-        found.extend(int(record.value()) for record in records if not record.error())
-        return len(found) >= count
-
-    try:
-        wait_for(f"{count} records of {topic}", all_found, WAIT_S)
-    finally:
-        consumer.close()
-    return sorted(found)
-
-
-async def topics_moves_and_deletion(side: MixedSide) -> None:
-    """Create a topic, write, move every partition, write, read everything, and delete it."""
-    mover = Mover(side)
-    assert (await mover.create("t", by_hand=PLACES))[0] == 0
-    await asyncio.to_thread(write, side.bootstrap, "t", range(RECORDS))
-    for ask in MOVES:
-        assert await mover.alter("t", ask) == 0
-    await mover.until_moved("t", list(PLACES))
-    assert await mover.node("t") == {ask.partition: (ask.target, (), ()) for ask in MOVES}
-    for ask in MOVES:
-        assert ask.target is not None
-        _, isr, _, _ = await mover.state("t", ask.partition)
-        assert isr == set(ask.target)
-    await asyncio.to_thread(write, side.bootstrap, "t", range(RECORDS, 2 * RECORDS))
-    assert await asyncio.to_thread(read, side.bootstrap, "t", 2 * RECORDS) == list(range(2 * RECORDS))
-    assert await mover.delete("t") == [("t", 0)]
-    await mover.until_deleted("t")
+    asyncio.run(tell())
 
 
 @pytest.mark.parametrize("first", often(Kind, Kind.OURS), ids=lambda kind: kind.value)
 def test_partitions_of_both_kinds_move_under_either_controller(
     jars: Path, tmp_path: Path, first: Kind
 ) -> None:
-    async def story() -> None:
-        async with mixed_cluster(tmp_path, first, SETTINGS) as side:
-            await topics_moves_and_deletion(side)
+    async def story(side: MixedSide) -> None:
+        mover = Mover(side)
+        assert (await mover.create("t", by_hand=PLACES))[0] == 0
+        await asyncio.to_thread(write, side.bootstrap, "t", range(RECORDS))
+        for ask in MOVES:
+            assert await mover.alter("t", ask) == 0
+        await mover.until_moved("t", list(PLACES))
+        assert await mover.node("t") == {ask.partition: (ask.target, (), ()) for ask in MOVES}
+        for ask in MOVES:
+            assert ask.target is not None
+            _, isr, _, _ = await mover.state("t", ask.partition)
+            assert isr == set(ask.target)
+        await asyncio.to_thread(write, side.bootstrap, "t", range(RECORDS, 2 * RECORDS))
+        assert await asyncio.to_thread(read, side.bootstrap, "t", 2 * RECORDS) == list(range(2 * RECORDS))
+        assert await mover.delete("t") == [("t", 0)]
+        await mover.until_deleted("t")
 
-    asyncio.run(story())
+    run(tmp_path, first, SETTINGS, story)
+
+
+@pytest.mark.full
+@EITHER
+def test_brokers_of_both_kinds_hand_over_when_they_stop(jars: Path, tmp_path: Path, first: Kind) -> None:
+    async def story(side: MixedSide) -> None:
+        mover = Mover(side)
+        assert (await mover.create("t", by_hand={0: (0, 1, 2), 1: (1, 2, 0), 2: (2, 0, 1)}))[0] == 0
+        written = 0
+        for broker in (*APACHE, OURS):
+            await side.stop(broker)
+            others = {0, 1, 2} - {broker}
+            for number in range(3):
+                following = next(each for each in ((number + i) % 3 for i in range(3)) if each != broker)
+                await mover.until((following, others), "t", number)
+            await asyncio.to_thread(write, side.bootstrap, "t", range(written, written + RECORDS))
+            written += RECORDS
+            await side.start(broker)
+            for number in range(3):
+                await mover.until_isr({0, 1, 2}, "t", number)
+            await mover.elect(0, None)
+            for number in range(3):
+                await mover.until((number, {0, 1, 2}), "t", number)
+        assert await asyncio.to_thread(read, side.bootstrap, "t", written) == list(range(written))
+
+    run(tmp_path, first, SETTINGS, story)
+
+
+@pytest.mark.full
+@EITHER
+def test_nothing_acknowledged_is_lost_when_brokers_are_killed(
+    jars: Path, tmp_path: Path, first: Kind
+) -> None:
+    async def story(side: MixedSide) -> None:
+        mover = Mover(side)
+        places = {0: (0, 1, 2), 1: (1, 2, 0), 2: (2, 0, 1)}
+        configs = {"min.insync.replicas": "2"}
+        assert (await mover.create("t", by_hand=places, configs=configs))[0] == 0
+        with Load(side.bootstrap, "t", len(places)) as load:
+            for broker in (OURS, *APACHE, OURS):
+                await load.until_more()
+                await side.kill(broker)
+                for number in places:
+                    await mover.until_isr({0, 1, 2} - {broker}, "t", number)
+                await load.until_more()
+                await side.start(broker)
+                for number in places:
+                    await mover.until_isr({0, 1, 2}, "t", number)
+        acknowledged = load.acknowledged
+        found = await asyncio.to_thread(read, side.bootstrap, "t", load.sent)
+        assert set(acknowledged) <= set(found)
+        assert len(set(found)) == len(found)
+
+    run(tmp_path, first, KILLS, story)
+
+
+@pytest.mark.full
+def test_apaches_controller_ends_the_moves_of_ours(jars: Path, tmp_path: Path) -> None:
+    async def story(side: MixedSide) -> None:
+        mover = Mover(side)
+        assert (await mover.create("t", by_hand=PLACES))[0] == 0
+        async with slow_moves(side, mover, "t", MOVES, RECORDS):
+            await side.kill(OURS)
+            await side.until_controller(Kind.APACHE)
+            assert any(added for _, added, _ in await mover.some("t", list(PLACES)))
+            await side.start(OURS)
+        await mover.until_moved("t", list(PLACES))
+        assert await mover.node("t") == {ask.partition: (ask.target, (), ()) for ask in MOVES}
+        assert await asyncio.to_thread(read, side.bootstrap, "t", RECORDS) == list(range(RECORDS))
+
+    run(tmp_path, Kind.OURS, BY_BATCH, story)
+
+
+@pytest.mark.full
+def test_our_controller_ends_the_moves_of_apaches(jars: Path, tmp_path: Path) -> None:
+    """Only one Apache broker runs when it is killed, so that ours is elected."""
+
+    async def story(side: MixedSide) -> None:
+        mover = Mover(side)
+        controller = await side.controller()
+        other = 1 - controller
+        await side.stop(other)
+        places = {0: (controller,), 1: (OURS,), 2: (controller,)}
+        moves = (Ask(0, (OURS, controller)), Ask(1, (controller, OURS)), Ask(2, (OURS,)))
+        assert (await mover.create("t", by_hand=places))[0] == 0
+        async with slow_moves(side, mover, "t", moves, RECORDS, known=2):
+            await side.kill(controller)
+            await side.until_controller(Kind.OURS)
+            assert any(added for _, added, _ in await mover.some("t", list(PLACES)))
+            await side.start(controller, known=2)
+        await mover.until_moved("t", list(PLACES))
+        assert await mover.node("t") == {ask.partition: (ask.target, (), ()) for ask in moves}
+        await side.start(other)
+        assert await side.controller() == OURS
+        assert await asyncio.to_thread(read, side.bootstrap, "t", RECORDS) == list(range(RECORDS))
+
+    run(tmp_path, Kind.APACHE, BY_BATCH, story)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from restow.cluster.store import NoNode
 from restow.cluster.store.znodes import (
+    BrokerRegistration,
     ControllerZNode,
     DeleteTopic,
     EntityConfig,
@@ -26,7 +27,7 @@ from restow.wire.messages import (
 from tests.unit.broker.conversations import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     from harness.apache import Cluster
     from restow.cluster.embedded import EmbeddedCluster
@@ -236,6 +237,21 @@ class Conversation:
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise AssertionError(f"{self.side.name}: {name}-{number} is {found}, not {wanted}") from None
+
+    async def until_isr(self, wanted: Set[int], name: str, number: int = 0) -> None:
+        """Wait for that ISR, whoever of it leads."""
+        found: Any = None
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while found is None or found[1] != wanted or found[0] not in wanted:
+                    await asyncio.sleep(0.05)
+                    found = await self.state(name, number)
+        except TimeoutError:
+            raise AssertionError(f"{self.side.name}: {name}-{number} is {found}, not {wanted}") from None
+
+    async def registered(self) -> set[int]:
+        """Return the ids of the live brokers, as the tree has them."""
+        return {int(each) for each in await self.side.store.children(BrokerRegistration.PARENT)}
 
     async def until_deleted(self, name: str) -> None:
         async with asyncio.timeout(PATIENCE_S):

@@ -153,6 +153,22 @@ def scan(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
         position = following
 
 
+def whole_bytes(buffer: Buffer) -> int:
+    """Return where an incomplete last batch begins, or the end. Nothing is checked but lengths.
+
+    Kafka's leaders fill a response up to its limit and cut the last batch, but never the first.
+    """
+    position = 0
+    end = len(buffer)
+    while position + LENGTH_ENDS <= end:
+        (length,) = _LENGTH.unpack_from(buffer, position + _LENGTH_AT)
+        following = position + LENGTH_ENDS + length
+        if length < _SMALLEST_LENGTH or following > end:
+            return end if length < _SMALLEST_LENGTH else position or end
+        position = following
+    return position or end
+
+
 def check(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
     """Return the batches and their positions, if every byte belongs to a complete batch with a valid CRC."""
     found = []

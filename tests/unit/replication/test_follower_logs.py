@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.cluster.log import EpochStart, LeaderEpochs
-from restow.cluster.replication.following import find_back, truncation_offset
+from restow.cluster.replication.following import accept, find_back, truncation_offset
 from restow.cluster.replication.partition import HostedPartition
 from restow.cluster.replication.values import FetchPartition, PartitionRefused
+from restow.wire.batches import CorruptBatch
 from restow.wire.error_codes import ErrorCode
 from restow.wire.fetch import DivergingEpoch, Fetched
 from tests.clock import settle
@@ -330,3 +331,27 @@ def test_follower_out_of_range_resets_to_the_leaders_range(
     assert find_back(log, answer) is found
     assert (log.start_offset, log.end_offset) == after
     log.release()
+
+
+def follow(log: PartitionLog, records: bytes) -> None:
+    follower = HostedPartition(T0, log, cast("Surroundings", None))
+    try:
+        accept(follower, Fetched(0, high_watermark=0, log_start_offset=0, records=records))
+    finally:
+        log.release()
+
+
+def test_follower_leaves_out_a_last_batch_that_the_leader_has_cut(tmp_path: Path) -> None:
+    """Kafka's leaders cut the last batch where the response reaches its limit."""
+    first = batch_of(b"a", b"b", b"c")
+    whole = first + batch_of(b"d", b"e", offset=3)
+    for end in range(len(first), len(whole) + 1):
+        log = open_log(tmp_path / str(end))
+        follow(log, whole[:end])
+        assert log.end_offset == (5 if end == len(whole) else 3)
+
+
+@pytest.mark.parametrize("size", [1, 12, 60, 70])
+def test_follower_refuses_a_response_without_a_whole_batch(tmp_path: Path, size: int) -> None:
+    with pytest.raises(CorruptBatch):
+        follow(open_log(tmp_path), batch_of(b"a", b"b", b"c")[:size])

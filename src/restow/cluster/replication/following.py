@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.log.future_copy import append_copied
 from restow.cluster.replication.values import FetchPartition
+from restow.wire.batches import whole_bytes
 
 if TYPE_CHECKING:
     from restow.cluster.log import LeaderEpochs, PartitionLog
@@ -41,7 +42,7 @@ def accept(partition: HostedPartition, fetched: Fetched) -> None:
     """Append the leader's records, and adopt its high watermark and log start as far as possible."""
     log = partition.log
     if fetched.records:
-        append_copied(log, bytes(fetched.records))
+        append_copied(log, bytes(fetched.records[: whole_bytes(fetched.records)]))
     partition.follow_watermark(fetched.high_watermark)
     if log.start_offset < fetched.log_start_offset <= log.high_watermark:
         log.delete_records_before(fetched.log_start_offset)
