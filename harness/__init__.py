@@ -8,6 +8,8 @@ into the user's cache; everything else runs on loopback only.
     tools.py    Tools(version).run("kafka-topics", …) -> the output of that command line tool
     jvm.py      kafka_jvm(version)  -> a gateway to a JVM with the jars on its class path
     oracle.py   results of Kafka's own placement and assignors
+    debian.py   unpacked(package) -> the folder of a Debian package, unpacked but not installed
+    chromium.py browser()           -> Chromium from the Debian package, driven by Playwright
     kcat.py     kcat(…) -> the output of that client, from the Debian package
     spark.py    spark_session(folder) -> a local Spark that can talk to Kafka
     apache.py   apache_kafka(folder) -> a running cluster
