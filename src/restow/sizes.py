@@ -7,6 +7,7 @@ megabytes, and the difference is a move that ends today or next year.
 from __future__ import annotations
 
 import re
+from math import inf
 
 from restow.errors import InvalidInput
 
@@ -52,6 +53,16 @@ def human_duration(seconds: float) -> str:
 def human_rate(number: float) -> str:
     """Return a rate like `1.5 GB/s`."""
     return scaled(number, "B/s")
+
+
+def human_duration(seconds: float) -> str:
+    """Return a duration in the largest unit that fits, like `3 min`; `forever` for one without an end."""
+    if seconds == inf:
+        return "forever"
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.1f} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def scaled(number: float, unit: str) -> str:

@@ -23,7 +23,7 @@ ADAPTERS = SRC / "assignors/adapters"
 """Its classes carry the names of what they stand in for."""
 FORMER_NAMES = ("change-rf", "--rf")
 """Names that operators type, and that stay."""
-TOLD = ("cli", "execute", "plan", "snapshot", "verify", "pipeline", "model")
+TOLD = ("cli", "execute", "plan", "snapshot", "verify", "pipeline", "model", "ui")
 """The folders in which documents are made that users read as JSON."""
 
 

@@ -20,6 +20,7 @@
     ├── execute               carry out a plan
     ├── watch, control        show running reassignments; change a run while it runs
     ├── resume, undo, cancel  continue a run, move it back, cancel its running reassignments
+    ├── ui                    show the cluster and its runs in the browser
     ├── doctor                find leftover throttles, orphaned reassignments, lagging replicas
     ├── simulate              run clusters in virtual time, with faults, and check their promises
     ├── acls                  list the ACLs that a command needs
@@ -98,6 +99,7 @@ from restow.cli.shared.frame import (
 from restow.cli.shared.options import flattened
 from restow.cli.snapshot import diff, take
 from restow.cli.topics import create, create_partitions, delete, describe, list_topics
+from restow.cli.ui import command as ui
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -204,6 +206,7 @@ _COMMANDS: dict[str, Any] = {
     "undo": undo,
     "cancel": cancel,
     "doctor": doctor,
+    "ui": ui,
     "collect": collect,
     "acls": acls,
     "simulate": simulate,

@@ -14,6 +14,12 @@ _MOST_ROWS = 500
 _FEW_SPACES = 5
 
 
+class Markup(str):
+    """Text that is HTML already. Everything else is escaped where it is put into a page."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
     """One headline number; `kind` is "good", "bad" or neither."""
@@ -46,25 +52,39 @@ class ReportPage:
 def page(report: ReportPage) -> str:
     """Return the HTML file."""
     style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
-    tiles = "".join(
-        f"<div class='tile {tile.kind}'><b>{escape(tile.value)}</b><span>{escape(tile.name)}</span></div>"
-        for tile in report.tiles
-    )
-    sections = "".join(
-        f"<section><h2>{escape(each.title)}</h2>"
-        + (paragraph(each.note) if each.note else "")
-        + "".join(each.parts)
-        + "</section>\n"
-        for each in report.sections
-    )
+    sections = "".join(map(section, report.sections))
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{escape(report.title)}</title><style>{style}</style></head><body><main>"
         f"<h1>{escape(report.title)}</h1>{paragraph(report.lead, 'lead')}"
-        f"<div class='tiles'>{tiles}</div>\n{sections}"
+        f"{tiles(report.tiles)}\n{sections}"
         f"<footer>{escape(report.footer)}</footer></main></body></html>\n"
     )
+
+
+def tiles(shown: Iterable[Tile]) -> str:
+    """Return headline numbers side by side."""
+    each = "".join(
+        f"<div class='tile {tile.kind}'><b>{escape(tile.value)}</b><span>{escape(tile.name)}</span></div>"
+        for tile in shown
+    )
+    return f"<div class='tiles'>{each}</div>"
+
+
+def section(shown: Section) -> str:
+    """Return a section."""
+    return (
+        f"<section><h2>{escape(shown.title)}</h2>"
+        + (paragraph(shown.note) if shown.note else "")
+        + "".join(shown.parts)
+        + "</section>\n"
+    )
+
+
+def link(text: str, address: str) -> Markup:
+    """Return a link. The address is one of ours: a path, with names from outside already quoted in it."""
+    return Markup(f"<a href='{escape(address)}'>{escape(text)}</a>")
 
 
 def subtitle(text: str) -> str:
@@ -78,23 +98,37 @@ def paragraph(text: str, kind: str = "note") -> str:
 
 
 def table(
-    heads: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1, most: int = _MOST_ROWS
+    heads: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    left: int = 1,
+    most: int = _MOST_ROWS,
+    caption: str = "",
 ) -> str:
     """Return a table of at most this many rows, and how many more there are.
 
-    The first `left` columns are left-aligned, the others right-aligned. Sentences take several lines.
+    The first `left` columns are left-aligned, the others right-aligned. Sentences take several lines. Cells
+    are escaped unless they are `Markup`. The caption is for those who cannot see what stands above the table.
     """
     sides = ["l" if number < left else "" for number in range(len(heads))]
-    head = "".join(f"<th class='{side}'>{escape(each)}</th>" for each, side in zip(heads, sides, strict=True))
+    head = "".join(
+        f"<th scope='col' class='{side}'>{escape(each)}</th>" if each else "<td></td>"
+        for each, side in zip(heads, sides, strict=True)
+    )
+    named = f"<caption>{escape(caption)}</caption>" if caption else ""
     rows = list(rows)
     body = "".join(
-        f"<tr>{''.join(_cell(str(cell), side) for cell, side in zip(row, sides, strict=True))}</tr>"
+        f"<tr>{''.join(_cell(cell, side) for cell, side in zip(row, sides, strict=True))}</tr>"
         for row in rows[:most]
     )
     more = paragraph(f"and {len(rows) - most:,} more") if len(rows) > most else ""
-    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>{more}"
+    inner = f"{named}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f"<div class='wide'><table>{inner}</table></div>{more}"
 
 
-def _cell(text: str, side: str) -> str:
+def _cell(cell: object, side: str) -> str:
+    if isinstance(cell, Markup):
+        return f"<td class='{side}'>{cell}</td>"
+    text = str(cell)
     words = " words" if text.count(" ") > _FEW_SPACES else ""
     return f"<td class='{side}{words}'>{escape(text)}</td>"

@@ -1,5 +1,6 @@
 """Pictures as SVG text: no script, no external file.
 
+    meter     one value as part of another, in a line of text or a table
     bars      a value per member, beside its share and the band around it
     lines     values over time, with moments marked
     changes   before and after, side by side
@@ -19,6 +20,7 @@ from html import escape
 from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING
 
+from restow.html.page import Markup
 from restow.sizes import scaled
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ _LABEL, _VALUE = 96, 150
 _LINE_COLOURS = 8
 _SPAN_ROW, _SPAN_LABEL = 16, 150
 _TEXT = "#667"
+PLOT_STYLE = f"max-width: {_WIDEST}px"
+"""The one style that pictures carry themselves, for places without our style sheet."""
+_METER = (120, 10)
 _FILLS = {
     "bar before": "#b4bfcd",
     "bar after": "#2f8f7b",
@@ -115,6 +120,18 @@ def amount(value: float | None, unit: str = "B") -> str:
     if not unit and abs(value) < 1e6:
         return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f}"
     return scaled(value, unit)
+
+
+def meter(value: float, most: float, tip: str, kind: str = "plain") -> Markup:
+    """Draw one value as a part of another, with the tip as its text. `kind` is that of a bar."""
+    width, height = _METER
+    part = min(width * value / most, width) if most > 0 else 0.0
+    inner = _rect(f"bar {kind}", 0, 0, max(part, 1.0) if value > 0 else 0.0, height)
+    return Markup(
+        f"<svg class='meter' viewBox='0 0 {width} {height}' width='{width}' height='{height}' role='img' "
+        f"aria-label='{escape(tip)}'>{_title(tip)}<rect class='track' fill='#8883' width='{width}' "
+        f"height='{height}'/>{inner}</svg>"
+    )
 
 
 def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str = "") -> str:
@@ -378,6 +395,6 @@ def _title(tip: str) -> str:
 def _svg(width: int, height: float, label: str, parts: Iterable[str]) -> str:
     return (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {max(height, 1):.0f}' role='img' "
-        f"font-family='sans-serif' font-size='12' fill='{_TEXT}' style='max-width: {_WIDEST}px' "
+        f"font-family='sans-serif' font-size='12' fill='{_TEXT}' style='{PLOT_STYLE}' "
         f"aria-label='{escape(label)}'>{''.join(parts)}</svg>"
     )

@@ -1,4 +1,4 @@
-"""Reserved ports for servers that are not running yet, or are down for a while."""
+"""Ports for servers: reserved while these are not running yet or are down for a while, or listened on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 _SEVERAL_MAY_BIND = sys.platform == "linux"
 """Whether a second socket can bind to a port on which nothing listens."""
+_BACKLOG = 256
 
 
 class HeldPort:
@@ -34,3 +35,9 @@ class HeldPort:
     def let_go(self) -> None:
         """Release the port. A second call does nothing."""
         self._socket.close()
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on this address; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)

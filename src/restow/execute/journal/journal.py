@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
@@ -57,7 +57,7 @@ class Journal:
             data = self._file.read(0, self._file.size)
         except OSError as error:
             raise UnwritableJournal(f"{folder} cannot hold a journal: {error.strerror or error}") from error
-        self._entries, sound = _parse(data, f"{folder}/{FILE_NAME}")
+        self._entries, sound = parse_entries(data, f"{folder}/{FILE_NAME}")
         if sound < len(data):
             self._file.truncate(sound)
             self._file.sync()
@@ -92,7 +92,7 @@ def read_journal(disk: Disk, folder: str) -> tuple[JournalEntry, ...]:
         data = disk.read_bytes(path)
     except OSError as error:
         raise DamagedJournal(f"{path} cannot be read: {error.strerror or error}") from error
-    return tuple(_parse(data, path)[0])
+    return tuple(parse_entries(data, path)[0])
 
 
 def _line(entry: JournalEntry) -> bytes:
@@ -105,13 +105,16 @@ def _canonical(body: Mapping[str, object]) -> bytes:
     return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _parse(data: bytes, path: str) -> tuple[list[JournalEntry], int]:
-    """Return the entries, and the length in bytes of the sound part of the file."""
+def parse_entries(data: bytes, path: str, first: int = 0) -> tuple[list[JournalEntry], int]:
+    """Return the entries, and the length in bytes of the sound part.
+
+    The data is a whole journal, or its end from the entry with the number `first` on.
+    """
     entries: list[JournalEntry] = []
     sound = 0
-    for number, line in _lines(data):
+    for number, line in enumerate(data.splitlines(keepends=True), first):
         entry = _entry(line)
-        if entry is None or entry.number != len(entries):
+        if entry is None or entry.number != number:
             if sound + len(line) >= len(data) and not line.endswith(b"\n"):
                 break
             raise DamagedJournal(
@@ -122,10 +125,6 @@ def _parse(data: bytes, path: str) -> tuple[list[JournalEntry], int]:
         entries.append(entry)
         sound += len(line)
     return entries, sound
-
-
-def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    return enumerate(data.splitlines(keepends=True))
 
 
 def _entry(line: bytes) -> JournalEntry | None:

@@ -1,0 +1,166 @@
+"""`restow ui`: pages in the browser, for one cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.runs.flags import JournalFolder
+from restow.cli.shared.connection import Bootstrap, hush, settings_for
+from restow.cli.shared.frame import Answer, show
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.ui.sessions import UiRole
+    from restow.ui.site import UiSettings
+    from restow.ui.watching import WatchedCluster
+
+ABOUT = "Show the cluster and its runs in the browser."
+HELP = """Show the cluster, its topics and all runs in the browser, live, until ctrl-C.
+
+The command prints an address with a token. Opening it exchanges the token for a cookie; a second token is for
+people who may only look. Only this machine reaches the pages, unless --host says otherwise; then TLS is
+required.
+
+\b
+Examples:
+  $ restow ui -b localhost:9092
+  $ restow ui --read-only --no-browser --port 0 -b localhost:9092
+  $ restow ui --host 0.0.0.0 --tls-certificate server.pem --tls-key server.key --name ops.example.com \\
+      -b localhost:9092
+"""
+_NETWORK = "Network"
+
+
+def command(
+    *,
+    bootstrap: Bootstrap,
+    journal: JournalFolder = None,
+    host: Annotated[
+        str,
+        typer.Option(help="Address to listen on; others than loopback need TLS.", rich_help_panel=_NETWORK),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port; 0: a free one.", rich_help_panel=_NETWORK)
+    ] = 8080,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="Another name that browsers reach it by; repeatable. Requests for other names are refused.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
+    tls_certificate: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Certificate chain of the server (PEM).", rich_help_panel=_NETWORK),
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its private key (PEM).", rich_help_panel=_NETWORK)
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody change anything.")] = False,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="When ready, print address and tokens as one line of JSON.")
+    ] = False,
+) -> None:
+    hush()
+    _check_installed()
+    from restow.execute.journal.runs import state_folder
+    from restow.ui.site import UiSettings
+    from restow.ui.watching import LiveCluster
+
+    folder = str(journal or state_folder(os.environ))
+    settings = UiSettings(
+        tokens=_tokens(read_only=read_only),
+        journal=folder,
+        host=host,
+        port=port,
+        names=tuple(name or ()),
+        read_only=read_only,
+        certificate=tls_certificate,
+        key=tls_key,
+    )
+    _serve(settings, LiveCluster(settings_for(bootstrap), folder), as_json=as_json, browser=browser)
+
+
+def _check_installed() -> None:
+    try:
+        import starlette
+        import uvicorn
+    except ImportError:
+        raise InvalidInput("restow ui needs two libraries more: pip install 'restow[ui]'") from None
+    del starlette, uvicorn
+
+
+def _tokens(*, read_only: bool) -> dict[str, UiRole]:
+    from restow.ui.sessions import UiRole, new_token
+
+    viewer = {new_token(): UiRole.VIEWER}
+    return viewer if read_only else {new_token(): UiRole.OPERATOR, **viewer}
+
+
+def _serve(settings: UiSettings, source: WatchedCluster, *, as_json: bool, browser: bool) -> None:
+    from restow.cli.shared.signals import told_to_stop
+    from restow.runtime.loop import run
+    from restow.ui.server import serve
+
+    async def main(folder: str) -> None:
+        def ready(listens: UiSettings) -> None:
+            show(_told(listens, as_json=as_json))
+            if browser and not as_json and sys.stdout.isatty():
+                _open(_links(listens)[0][1], Path(folder))
+
+        with told_to_stop() as told:
+            await serve(settings, source, ready, told)
+
+    with TemporaryDirectory(prefix="restow-ui-") as folder:
+        run(main(folder))
+
+
+def _links(settings: UiSettings) -> list[tuple[UiRole, str]]:
+    """Return the addresses with their tokens, of the highest role first. The part after # is not sent."""
+    scheme = "https" if settings.tls else "http"
+    host = settings.names[0] if settings.names else settings.host
+    host = host if ":" in host.rpartition("]")[2] else f"{host}:{settings.port}"
+    found = [(role, f"{scheme}://{host}/login#token={token}") for token, role in settings.tokens.items()]
+    return sorted(found, reverse=True)
+
+
+def _told(settings: UiSettings, *, as_json: bool) -> Answer:
+    links = _links(settings)
+
+    def draw(console: Console) -> None:
+        for role, link in links:
+            console.print(f"{role.name.lower():<9} {link}", soft_wrap=True)
+        console.print("The tokens are shown only here. ctrl-C ends the server; runs go on without it.")
+
+    return Answer(
+        document=lambda: {
+            "address": links[0][1].partition("/login")[0],
+            "port": settings.port,
+            "tokens": {role.name.lower(): link.partition("#token=")[2] for role, link in links},
+        },
+        draw=draw,
+        as_json=as_json,
+    )
+
+
+def _open(link: str, folder: Path) -> None:
+    """Open the browser on a file of ours that leads there: other users may read the arguments of programs."""
+    import webbrowser
+    from html import escape
+
+    page = folder / "open.html"
+    page.touch(mode=0o600)
+    page.write_text(f"<meta http-equiv='refresh' content='0; url={escape(link)}'>", encoding="utf-8")
+    webbrowser.open(page.as_uri())

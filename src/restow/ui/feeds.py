@@ -1,0 +1,106 @@
+"""Live updates: the parts of a page that have changed, sent to everybody who looks at it.
+
+A part is rendered once for all viewers of a page. Whoever reads slowly misses versions in between, and the
+server keeps nothing for them but their turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+from restow.errors import RestowError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+MOST_VIEWERS = 500
+_STILL_HERE_S = 15.0
+_STILL_HERE = b": still here\n\n"
+
+
+class TooManyViewers(RestowError):
+    """So many pages are open that another one would slow them all down."""
+
+
+class Feed:
+    """The live parts of one page."""
+
+    def __init__(self, render: Callable[[], Mapping[str, str]]) -> None:
+        self._render = render
+        self._version = 0
+        self._rendered: tuple[int, bytes] = (-1, b"")
+        self._changed = asyncio.Event()
+        self._has_ended = False
+        self.viewers = 0
+
+    def change(self) -> None:
+        """Tell all viewers that there is something new."""
+        self._version += 1
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def end(self) -> None:
+        """Send nothing more."""
+        self._has_ended = True
+        self.change()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yield the parts at once and after each change, as server-sent events."""
+        seen = -1
+        while not self._has_ended:
+            changed = self._changed
+            if seen != self._version:
+                seen, text = self._event()
+                yield text
+                continue
+            try:
+                await asyncio.wait_for(changed.wait(), _STILL_HERE_S)
+            except TimeoutError:
+                yield _STILL_HERE
+
+    def _event(self) -> tuple[int, bytes]:
+        if self._rendered[0] != self._version:
+            parts = json.dumps({"parts": dict(self._render())})
+            self._rendered = (self._version, f"event: parts\ndata: {parts}\n\n".encode())
+        return self._rendered
+
+
+class Feeds:
+    """The feeds that somebody looks at, by the address of their page."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[str, Feed] = {}
+
+    @property
+    def viewers(self) -> int:
+        return sum(feed.viewers for feed in self._feeds.values())
+
+    def check_room(self) -> None:
+        """Refuse one more viewer if there are too many."""
+        if self.viewers >= MOST_VIEWERS:
+            raise TooManyViewers(f"{MOST_VIEWERS} pages are open already: close some, then reload this one")
+
+    async def events(self, page: str, render: Callable[[], Mapping[str, str]]) -> AsyncIterator[bytes]:
+        """Yield the events of a page to one viewer. Its feed is gone when the last one leaves."""
+        feed = self._feeds.setdefault(page, Feed(render))
+        feed.viewers += 1
+        try:
+            async for event in feed.events():
+                yield event
+        finally:
+            feed.viewers -= 1
+            if feed.viewers == 0 and self._feeds.get(page) is feed:
+                del self._feeds[page]
+
+    def change(self, kind: str) -> None:
+        """Tell the viewers of all pages of a kind, which is the first part of their address."""
+        for page, feed in self._feeds.items():
+            if page.partition("?")[0] == kind:
+                feed.change()
+
+    def end(self) -> None:
+        """Send nothing more to anybody."""
+        for feed in self._feeds.values():
+            feed.end()

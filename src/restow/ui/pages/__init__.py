@@ -1,0 +1,1 @@
+"""The pages: each takes what is known and returns HTML."""

@@ -1,0 +1,276 @@
+"""The cluster: a summary first, then racks and brokers, and what needs attention."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
+from restow.html.plots import meter
+from restow.sizes import count, human_bytes
+from restow.ui.frame import Shown, address, at, live, run_address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from restow.execute.progress.status import RunStatus
+    from restow.model import Snapshot, TopicPartition
+    from restow.plan.explain.explain import Explanation
+    from restow.ui.sums import BrokerSum, ClusterSums, LogDirSum
+    from restow.ui.watching import ClusterLook
+
+_MOST_BROKERS_IN_FULL = 60
+_MOST_IN_GRID = 5_000
+_ROWS = 20
+_NEARLY_FULL = 0.9
+BROKER_HEADS = ("broker", "state", "log dirs", "bytes", "leaders", "replicas", "out of sync")
+
+
+def cluster_page(look: ClusterLook, run: RunStatus | None) -> Shown:
+    """Return the page."""
+    parts = cluster_parts(look, run)
+    return Shown(
+        title="Cluster",
+        body="".join(live(name, html) for name, html in parts.items()),
+        feed="/events?page=cluster",
+    )
+
+
+def cluster_parts(look: ClusterLook, run: RunStatus | None) -> dict[str, str]:
+    """Return its live parts by name."""
+    if look.snapshot is None or look.sums is None:
+        return {"summary": away_banner(look) or "<section><p>Looking at the cluster …</p></section>"}
+    sums = look.sums
+    many = len(sums.brokers) > _MOST_BROKERS_IN_FULL
+    return {
+        "summary": away_banner(look) + tiles(_tiles(look.snapshot, sums)) + _facts(look.snapshot, sums),
+        "attention": "".join(map(section, _attention(look.snapshot, sums))),
+        "run": _run(run),
+        "brokers": _many(sums, look.bands) if many else "".join(_racks(sums)),
+        "bands": _bands(look.bands),
+    }
+
+
+def away_banner(look: ClusterLook) -> str:
+    """Return what to know while the cluster is away: since when, why, and what is shown meanwhile."""
+    if look.away_since_ms is None:
+        return ""
+    known = (
+        f"<p>Below is the last known state, of {at(look.snapshot.taken_ms)}.</p>"
+        if look.snapshot is not None
+        else ""
+    )
+    return (
+        f"<div class='banner' role='alert'><p><strong>The cluster is away</strong> since "
+        f"{at(look.away_since_ms)}.</p>{paragraph(look.why_away)}{known}"
+        "<p>This page asks again by itself.</p></div>"
+    )
+
+
+def _tiles(snapshot: Snapshot, sums: ClusterSums) -> Iterator[Tile]:
+    up = sum(each.address is not None for each in sums.brokers)
+    down = len(sums.brokers) - up
+    yield Tile(
+        value=f"{up:,}" if not down else f"{up:,} of {len(sums.brokers):,}",
+        name="brokers up",
+        kind="bad" if down else "",
+    )
+    yield Tile(value=f"{len(snapshot.topics):,}", name="topics")
+    yield Tile(value=f"{sums.partitions:,}", name="partitions")
+    yield Tile(value=human_bytes(sums.size_bytes), name="in all replicas")
+    yield Tile(
+        value=f"{sums.under_replicated:,}",
+        name="under-replicated",
+        kind="bad" if sums.under_replicated else "good",
+    )
+    yield Tile(value=f"{sums.offline:,}", name="offline", kind="bad" if sums.offline else "good")
+    yield Tile(value=f"{sums.moving:,}", name="moving now")
+    yield Tile(value=f"{sums.not_preferred:,}", name="not led by their first replica")
+
+
+def _facts(snapshot: Snapshot, sums: ClusterSums) -> str:
+    controller = "not known" if snapshot.controller is None else f"node {snapshot.controller}"
+    throttled = "none" if not sums.throttles else f"{sums.throttles:,} brokers and topics have one"
+    facts = f"cluster {snapshot.cluster_id}. Controller: {controller}. Throttles: {throttled}."
+    return paragraph(facts) + f"<p class='note'>As of {at(snapshot.taken_ms)}.</p>"
+
+
+def _attention(snapshot: Snapshot, sums: ClusterSums) -> Iterator[Section]:
+    for title, number, some in (
+        ("Offline partitions", sums.offline, sums.some_offline),
+        ("Under-replicated partitions", sums.under_replicated, sums.some_under_replicated),
+        ("Partitions that move now", sums.moving, sums.some_moving),
+    ):
+        if number:
+            yield Section(title=title, parts=(_partitions(snapshot, some, number),))
+    unseen = [
+        f"DESCRIBE is not allowed on {count(len(snapshot.hidden_topics), 'topic')}: they are not shown"
+        if snapshot.hidden_topics
+        else "",
+        f"missing ACLs: {', '.join(snapshot.denied[:5])}" if snapshot.denied else "",
+        f"brokers that did not describe their log dirs: {', '.join(map(str, snapshot.unanswered[:20]))}"
+        if snapshot.unanswered
+        else "",
+    ]
+    if any(unseen):
+        yield Section(title="Not seen", parts=tuple(paragraph(each, "bad") for each in unseen if each))
+
+
+def _partitions(snapshot: Snapshot, names: Sequence[TopicPartition], number: int) -> str:
+    rows = []
+    for name in names[:_ROWS]:
+        found = snapshot.partition(name)
+        if found is None:
+            continue
+        leader = "none" if found.leader is None else str(found.leader)
+        missing = [each for each in found.replicas if each not in found.isr]
+        rows.append(
+            (
+                partition_link(name),
+                ids(found.replicas),
+                leader,
+                ids(missing) or "–",
+                ids(found.adding) or "–",
+                ids(found.removing) or "–",
+            )
+        )
+    heads = ("partition", "replicas", "leader", "not in sync", "adding", "removing")
+    more = paragraph(f"and {number - len(rows):,} more") if number > len(rows) else ""
+    return table(heads, rows, caption="partitions") + more
+
+
+def _run(run: RunStatus | None) -> str:
+    if run is None or run.ended is not None:
+        return ""
+    report = run.report
+    words = f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}"
+    name = link(f"Run {run.run}", run_address(run.run)) if run.run else Markup("Moves of another tool")
+    shown = meter(report.done_bytes, report.to_do_bytes, words, "fine")
+    paused = f", paused: {run.paused}" if run.paused else ""
+    steps = f"{run.steps_done:,} of {count(run.steps_done + run.steps_left, 'step')} done{paused}"
+    return f"<section><h2>Under way</h2><p>{name}: {shown} {words}</p>{paragraph(steps)}</section>"
+
+
+def _bands(bands: Explanation | None) -> str:
+    if bands is None or not bands.goals:
+        return ""
+    goals = [
+        (
+            goal.name,
+            "any" if goal.allowed is None else f"{goal.allowed[0]:.2f} to {goal.allowed[1]:.2f}",
+            f"{goal.before[1]:.2f}",
+            f"{goal.before[0]:.2f}",
+            f"{goal.out_of_band:,}",
+        )
+        for goal in bands.goals
+    ]
+    worst = sorted(bands.unmet, key=lambda each: -abs(each.ratio - 1))[:_ROWS]
+    rows = [(broker_link(each.broker), each.goal, f"{each.ratio:.2f} ×") for each in worst]
+    parts = [
+        table(
+            ("goal", "allowed", "least of a share", "most of a share", "out of band"), goals, caption="goals"
+        )
+    ]
+    if rows:
+        parts.append("<h3>Furthest out of band</h3>")
+        parts.append(table(("broker", "goal", "of its share"), rows, left=2, caption="brokers out of band"))
+        more = len(bands.unmet) - len(rows)
+        parts.append(paragraph(f"and {more:,} more") if more > 0 else "")
+    note = "Every goal gives each broker a share; a band around it is allowed."
+    return section(Section(title="Balance", note=note, parts=tuple(parts)))
+
+
+def _racks(sums: ClusterSums) -> Iterator[str]:
+    most = max((each.size_bytes or 0 for each in sums.brokers), default=0)
+    for rack, brokers in sums.racks.items():
+        title = f"Rack {rack}" if rack else "Brokers" if len(sums.racks) == 1 else "Brokers without a rack"
+        rows = [broker_row(each, most) for each in brokers]
+        yield section(Section(title=title, parts=(table(BROKER_HEADS, rows, left=3, caption=title),)))
+
+
+def _many(sums: ClusterSums, bands: Explanation | None) -> str:
+    """Return racks as sums, and every broker as one small square."""
+    rows = [_rack_row(rack, brokers) for rack, brokers in sums.racks.items()]
+    heads = ("rack", "brokers", "down", "bytes per broker: least", "mean", "most", "leaders", "replicas")
+    out = {each.broker for each in bands.unmet} if bands is not None else set()
+    squares = "".join(_square(each, out) for each in sums.brokers[:_MOST_IN_GRID])
+    key = "Each square is a broker: · in its bands, ▲ out of band, ✕ down. The link has its numbers."
+    return section(
+        Section(
+            title="Racks and brokers",
+            note=key,
+            parts=(
+                table(heads, rows, caption="racks"),
+                f"<div class='grid-of-brokers'>{squares}</div>",
+                f"<p>{link('All brokers as a table', '/brokers')}</p>",
+            ),
+        )
+    )
+
+
+def _rack_row(rack: str, brokers: Sequence[BrokerSum]) -> tuple[object, ...]:
+    known = [each.size_bytes for each in brokers if each.size_bytes is not None] or [0]
+    return (
+        link(rack or "no rack", address("/brokers", rack=rack or "-")),
+        f"{len(brokers):,}",
+        f"{sum(each.address is None for each in brokers):,}",
+        *map(human_bytes, (min(known), sum(known) / len(known), max(known))),
+        f"{sum(each.leaders for each in brokers):,}",
+        f"{sum(each.replicas for each in brokers):,}",
+    )
+
+
+def _square(broker: BrokerSum, out: set[int]) -> str:
+    kind, mark = ("down", "✕") if broker.address is None else ("out", "▲") if broker.id in out else ("", "·")
+    words = {"down": ", down", "out": ", out of band"}.get(kind, "")
+    name = f"broker {broker.id}{words}"
+    return f"<a class='{kind}' href='/broker?id={broker.id}' title='{name}' aria-label='{name}'>{mark}</a>"
+
+
+def broker_row(broker: BrokerSum, most: int) -> tuple[object, ...]:
+    """Return a broker as a row under `BROKER_HEADS`; `most` is what the fullest broker has."""
+    dirs = Markup("<br>".join(_log_dir(each, most) for each in broker.log_dirs) or "–")
+    state = f"{broker.state}, controller" if broker.is_controller else broker.state
+    kind = "state-bad" if broker.state in ("down", "log dir failed") else ""
+    return (
+        broker_link(broker.id),
+        Markup(f"<span class='{kind}'>{state}</span>"),
+        dirs,
+        human_bytes(broker.size_bytes),
+        f"{broker.leaders:,}",
+        f"{broker.replicas:,}",
+        Markup(f"<span class='state-bad'>{broker.out_of_sync:,}</span>") if broker.out_of_sync else "0",
+    )
+
+
+def _log_dir(found: LogDirSum, most: int) -> str:
+    """Return a log dir as a bar: of its file system, or of the fullest broker if that is not known."""
+    if found.failed:
+        return f"<span class='state-bad'>failed</span> {_path(found.path)}"
+    total = found.total_bytes
+    if total:
+        used = total - (found.usable_bytes or 0)
+        words = f"{human_bytes(found.size_bytes)}, {used / total:.0%} of {human_bytes(total)} used"
+        kind = "much" if used > _NEARLY_FULL * total else "plain"
+        return f"{meter(used, total, words, kind)}{words} {_path(found.path)}"
+    words = human_bytes(found.size_bytes)
+    return f"{meter(found.size_bytes, most, words)}{words} {_path(found.path)}"
+
+
+def _path(path: str) -> str:
+    return f"<span class='note'>{escape(path)}</span>"
+
+
+def ids(brokers: Sequence[int]) -> str:
+    """Return broker ids in their order."""
+    return ", ".join(map(str, brokers))
+
+
+def broker_link(broker: int) -> Markup:
+    """Return a link to a broker's page."""
+    return link(str(broker), address("/broker", id=broker))
+
+
+def partition_link(name: TopicPartition) -> Markup:
+    """Return a link to a partition's page."""
+    return link(str(name), address("/partition", topic=name.topic, partition=name.partition))

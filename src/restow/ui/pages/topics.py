@@ -1,0 +1,230 @@
+"""Topics with a search, one topic as a matrix of partitions and brokers, one partition's life."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
+from restow.sizes import human_bytes
+from restow.ui.forms import choice, text_field
+from restow.ui.frame import Shown, address, at, pager, run_link
+from restow.ui.lists import paged
+from restow.ui.pages.cluster import away_banner, broker_link, ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from restow.model import BrokerId, Partition, Snapshot, Topic, TopicPartition
+    from restow.ui.run_books import RunBook
+    from restow.ui.sums import TopicSum
+    from restow.ui.watching import ClusterLook
+
+_ROWS = 200
+_MATRIX_ROWS = 100
+_MATRIX_BROKERS = 60
+SORTS = ("name", "bytes", "partitions", "under-replicated", "moving")
+_KEY = (
+    "L leads, F follows in sync, ! is not in sync, + is being added, − is being removed. "
+    "The first replica, which should lead, is underlined."
+)
+
+
+def topics_page(look: ClusterLook, search: str, sort: str, number: int) -> Shown:
+    """Return the table of topics whose names contain what was searched for."""
+    if look.sums is None:
+        return Shown(title="Topics", body=away_banner(look) + paragraph("No topic has been seen yet."))
+    wanted = search.strip().lower()
+    chosen = [each for each in look.sums.topics if wanted in each.name.lower()]
+    found = paged(sorted(chosen, key=lambda each: _key(each, sort)), number, _ROWS)
+    rows = [
+        (
+            link(each.name, address("/topic", name=each.name)),
+            f"{each.partitions:,}",
+            each.replication_factor,
+            human_bytes(each.size_bytes),
+            f"{each.under_replicated:,}",
+            f"{each.offline:,}",
+            f"{each.moving:,}",
+        )
+        for each in found.rows
+    ]
+    heads = ("topic", "partitions", "replication factor", "bytes", "under-replicated", "offline", "moving")
+    form = (
+        "<form class='row' method='get' action='/topics' role='search'>"
+        f"{text_field('search', 'Name contains', search)}{choice('sort', 'Sort by', SORTS, sort)}"
+        "<button>Search</button></form>"
+    )
+    told = paragraph(f"{found.total:,} of {len(look.sums.topics):,} topics")
+    turn = pager("/topics", found.number, found.pages, search=search, sort=sort)
+    body = f"<section>{form}{told}{table(heads, rows, caption='topics')}{turn}</section>"
+    return Shown(title="Topics", body=away_banner(look) + body)
+
+
+def _key(topic: TopicSum, sort: str) -> tuple[int, str]:
+    sizes = {
+        "bytes": topic.size_bytes,
+        "partitions": topic.partitions,
+        "under-replicated": topic.under_replicated,
+        "moving": topic.moving,
+    }
+    return -sizes.get(sort, 0), topic.name
+
+
+def topic_page(look: ClusterLook, name: str, number: int) -> Shown | None:
+    """Return the page of one topic; None if there is none of that name."""
+    snapshot = look.snapshot
+    if snapshot is None or look.sums is None or (topic := snapshot.topic.get(name)) is None:
+        return None
+    sums = next(each for each in look.sums.topics if each.name == name)
+    shown = (
+        Tile(value=f"{sums.partitions:,}", name="partitions"),
+        Tile(value=str(sums.replication_factor), name="replication factor"),
+        Tile(value=str(topic.min_insync_replicas), name="min.insync.replicas"),
+        Tile(value=human_bytes(sums.size_bytes), name="in all replicas"),
+        Tile(
+            value=f"{sums.under_replicated:,}",
+            name="under-replicated",
+            kind="bad" if sums.under_replicated else "good",
+        ),
+    )
+    found = paged(topic.partitions, number, _MATRIX_ROWS)
+    brokers = _brokers(snapshot, topic.partitions)
+    drawn = (
+        _matrix(snapshot, topic, found.rows, brokers)
+        if len(brokers) <= _MATRIX_BROKERS
+        else _list(topic, found.rows)
+    )
+    parts = [
+        tiles(shown),
+        section(Section(title="Partitions and brokers", note=_KEY, parts=(drawn,))),
+        pager("/topic", found.number, found.pages, name=name),
+    ]
+    if topic.configs:
+        rows = sorted(topic.configs.items())
+        parts.append(
+            section(Section(title="Configs of its own", parts=(table(("config", "value"), rows, left=2),)))
+        )
+    return Shown(title=f"Topic {name}", body=away_banner(look) + "".join(parts))
+
+
+def _brokers(snapshot: Snapshot, partitions: Iterable[Partition]) -> list[BrokerId]:
+    """Return the brokers that have a replica, by rack."""
+    racks = {each.id: each.rack or "" for each in snapshot.brokers}
+    return sorted({b for each in partitions for b in each.replicas}, key=lambda b: (racks.get(b, "~"), b))
+
+
+def _matrix(
+    snapshot: Snapshot, topic: Topic, partitions: Sequence[Partition], brokers: Sequence[BrokerId]
+) -> str:
+    racks = {each.id: each.rack or "" for each in snapshot.brokers}
+    heads = "".join(
+        f"<th scope='col'>{broker_link(each)}<br><small>{escape(racks.get(each, 'down'))}</small></th>"
+        for each in brokers
+    )
+    body = "".join(
+        f"<tr><th scope='row'>{_partition_link(topic.name, each.number)}</th>"
+        f"{''.join(_cell(each, broker) for broker in brokers)}<td>{human_bytes(each.size_bytes)}</td></tr>"
+        for each in partitions
+    )
+    return (
+        f"<div class='wide'><table class='matrix'><caption>replicas of {escape(topic.name)}: "
+        f"{escape(_KEY)}</caption><thead><tr><th scope='col'>partition</th>{heads}"
+        f"<th scope='col'>bytes</th></tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(partition: Partition, broker: BrokerId) -> str:
+    if broker not in partition.replicas:
+        return "<td></td>"
+    if broker in partition.adding:
+        kind, mark, words = "comes", "+", "is being added"
+    elif broker in partition.removing:
+        kind, mark, words = "goes", "−", "is being removed"
+    elif broker == partition.leader:
+        kind, mark, words = "leads", "L", "leads"
+    elif broker in partition.isr:
+        kind, mark, words = "", "F", "follows, in sync"
+    else:
+        kind, mark, words = "late", "!", "is not in sync"
+    shown = f"<u>{mark}</u>" if broker == partition.replicas[0] else mark
+    return f"<td class='{kind}' title='broker {broker} {words}'>{shown}</td>"
+
+
+def _list(topic: Topic, partitions: Sequence[Partition]) -> str:
+    rows = [
+        (
+            _partition_link(topic.name, each.number),
+            ids(each.replicas),
+            "none" if each.leader is None else each.leader,
+            ids(each.isr),
+            human_bytes(each.size_bytes),
+        )
+        for each in partitions
+    ]
+    return table(("partition", "replicas", "leader", "in sync", "bytes"), rows, left=2, caption="partitions")
+
+
+def _partition_link(topic: str, number: int) -> Markup:
+    return link(str(number), address("/partition", topic=topic, partition=number))
+
+
+def partition_page(look: ClusterLook, name: TopicPartition, books: Sequence[RunBook]) -> Shown | None:
+    """Return one partition's page: where it is, where it was, and where a run is about to bring it."""
+    found = None if look.snapshot is None else look.snapshot.partition(name)
+    if found is None:
+        return None
+    leader = "none" if found.leader is None else str(found.leader)
+    shown = (
+        Tile(value=ids(found.replicas), name="replicas"),
+        Tile(value=leader, name="leader", kind="bad" if found.leader is None else ""),
+        Tile(
+            value=ids(found.isr) or "none",
+            name="in sync",
+            kind="bad" if len(found.isr) < len(found.replicas) else "good",
+        ),
+        Tile(value=human_bytes(found.size_bytes), name="one replica"),
+    )
+    copies = [
+        (broker_link(each.broker), each.log_dir, human_bytes(each.size_bytes), f"{each.lag_messages:,}",
+         "is being moved into this log dir" if each.future else "")
+        for each in found.copies
+    ]  # fmt: skip
+    heads = ("broker", "log dir", "bytes", "lag in messages", "")
+    life = list(_life(name, books))
+    parts = [
+        tiles(shown),
+        section(Section(title="Replicas", parts=(table(heads, copies, left=2, caption="replicas"),))),
+        section(
+            Section(
+                title="Its life",
+                note="What runs have done with it, as their journals tell. Other tools leave no journal.",
+                parts=(
+                    table(("when", "run", "from", "to", "what happened"), life, left=5)
+                    if life
+                    else paragraph("no run has moved it"),
+                ),
+            )
+        ),
+        f"<p>{link(f'Topic {name.topic}', address('/topic', name=name.topic))}</p>",
+    ]
+    return Shown(title=f"Partition {name}", body=away_banner(look) + "".join(parts))
+
+
+def _life(name: TopicPartition, books: Sequence[RunBook]) -> Iterator[tuple[object, ...]]:
+    for book in books:
+        if book.plan is None:
+            continue
+        move = next((each for each in book.plan.moves if each.partition == name), None)
+        if move is None:
+            continue
+        times = book.times.get(name)
+        if times is None:
+            when, what = at(book.began_ms), "not begun" if book.outcome else "waits for its turn"
+        elif times.dropped:
+            when, what = at(times.begun_ms), f"left out: {times.dropped}"
+        elif times.ended_ms is None:
+            when, what = at(times.begun_ms), "did not arrive" if book.outcome else "is under way"
+        else:
+            when, what = at(times.ended_ms), "arrived"
+        yield when, run_link(book.name), ids(move.before), ids(move.after), what

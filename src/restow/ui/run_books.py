@@ -1,0 +1,253 @@
+"""The runs of a cluster as their journals tell them, whoever began them. Only what is new is read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from restow.errors import RestowError
+from restow.execute.journal.journal import FILE_NAME, parse_entries
+from restow.execute.journal.runs import runs_of
+from restow.execute.progress.status import STATUS_FILE, read_status
+from restow.execute.run.lock import holder_of
+from restow.plan.files.text import digest_of, partition_of, plan_from, step_of
+from restow.runtime.disk import SystemDisk
+from restow.sizes import count, human_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from restow.execute.journal.journal import JournalEntry
+    from restow.execute.progress.status import RunStatus
+    from restow.execute.run.lock import Holder
+    from restow.model import Plan, TopicPartition
+
+_SHOWN = 3
+_MOST_EVENTS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class BookEvent:
+    """Something that happened in a run, in words."""
+
+    at_ms: int
+    text: str
+
+
+@dataclass(slots=True)
+class PartitionTimes:
+    """When the moves of a partition were submitted first, and when the last of them arrived."""
+
+    begun_ms: int
+    ended_ms: int | None = None
+    dropped: str = ""
+
+
+@dataclass(slots=True)
+class RunBook:
+    """A run, as far as its journal has been read."""
+
+    name: str
+    folder: Path
+    plan: Plan | None = None
+    digest: str = ""
+    who: str = ""
+    undo_of: str | None = None
+    began_ms: int = 0
+    ended_ms: int | None = None
+    outcome: str | None = None
+    """None while it is active, or if it was killed."""
+    reason: str = ""
+    times: dict[TopicPartition, PartitionTimes] = field(default_factory=dict)
+    arrived_bytes: list[tuple[int, int]] = field(default_factory=list)
+    """Moments, and the bytes of all moves that had arrived by then."""
+    events: list[BookEvent] = field(default_factory=list)
+    wrong: str = ""
+    """What is wrong with its journal, if it cannot be read."""
+    status: RunStatus | None = None
+    _read: int = 0
+    _entries: int = 0
+    _seen: tuple[tuple[int, int], ...] = ()
+    _sizes: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def moves(self) -> int:
+        return 0 if self.plan is None else len(self.plan.moves)
+
+    @property
+    def arrived(self) -> int:
+        return len(self.arrived_bytes)
+
+    def refresh(self, disk: SystemDisk) -> bool:
+        """Read what has been added, and return whether there was anything."""
+        marks = tuple(map(_mark, (self.folder / FILE_NAME, self.folder / STATUS_FILE)))
+        if marks == self._seen:
+            return False
+        self._seen = marks
+        if not self.wrong:
+            try:
+                self._read_journal()
+            except (RestowError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                self.wrong = str(error)
+        self.status = read_status(disk, str(self.folder))
+        return True
+
+    def _read_journal(self) -> None:
+        path = self.folder / FILE_NAME
+        with path.open("rb") as file:
+            file.seek(self._read)
+            data = file.read()
+        data = data[: data.rfind(b"\n") + 1]  # the rest of the last line may still be on its way
+        entries, sound = parse_entries(data, str(path), self._entries)
+        self._read += sound
+        self._entries += len(entries)
+        for entry in entries:
+            self._take(entry)
+
+    def _take(self, entry: JournalEntry) -> None:
+        take = _TAKES.get(entry.kind)
+        if take is None:
+            return
+        words = take(self, entry.facts, entry.at_ms)
+        if words and len(self.events) < _MOST_EVENTS:
+            self.events.append(BookEvent(entry.at_ms, words))
+
+    def _began(self, facts: Mapping[str, Any], at_ms: int) -> str:
+        self.plan = plan_from(facts["plan"], f"the plan in {self.folder}")
+        self.digest = digest_of(self.plan)
+        self._sizes = {move.partition: move.bytes_to_copy for move in self.plan.moves}
+        self.began_ms, self.undo_of = at_ms, facts.get("undo_of")
+        self.who = _who(facts)
+        what = f"undoes run {self.undo_of}" if self.undo_of else "begins"
+        moves = count(len(self.plan.moves), "move")
+        return f"{self.who} {what}: {moves}, {human_bytes(self.plan.bytes_to_copy)} to copy"
+
+    def _resumed(self, facts: Mapping[str, Any], at_ms: int) -> str:  # noqa: ARG002
+        self.outcome, self.ended_ms, self.who = None, None, _who(facts)
+        return f"{self.who} resumes it"
+
+    def _submit(self, facts: Mapping[str, Any], at_ms: int) -> str:
+        names = [step_of(each).partition for each in facts["steps"]]
+        for name in names:
+            self.times.setdefault(name, PartitionTimes(at_ms))
+        self.outcome, self.ended_ms = None, None
+        return f"submits {_some(names)}"
+
+    def _finished(self, facts: Mapping[str, Any], at_ms: int) -> str:
+        names = [step_of(each).partition for each in facts["steps"]]
+        done = self.arrived_bytes[-1][1] if self.arrived_bytes else 0
+        for name in names:
+            times = self.times.setdefault(name, PartitionTimes(at_ms))
+            if times.ended_ms is None:
+                done += self._sizes.get(name, 0)
+                self.arrived_bytes.append((at_ms, done))
+            times.ended_ms = at_ms
+        return f"{_some(names)} arrived"
+
+    def _dropped(self, facts: Mapping[str, Any], at_ms: int) -> str:
+        name = partition_of(facts["partition"])
+        self.times.setdefault(name, PartitionTimes(at_ms)).dropped = str(facts["reason"])
+        return f"leaves out {name}: {facts['reason']}"
+
+    def _cancelled(self, facts: Mapping[str, Any], at_ms: int) -> str:  # noqa: ARG002
+        return f"{_some(map(partition_of, facts['partitions']))} cancelled"
+
+    def _found(self, facts: Mapping[str, Any], at_ms: int) -> str:  # noqa: ARG002
+        return f"{_some(map(partition_of, facts['partitions']))} had been moved by another tool already"
+
+    def _throttle(self, facts: Mapping[str, Any], at_ms: int) -> str:  # noqa: ARG002
+        rates = {str(each["value"]) for each in facts["changes"] if str(each["value"] or "").isdecimal()}
+        if len(rates) == 1:
+            return f"sets the throttle to {human_bytes(int(rates.pop()))}/s"
+        return f"changes {count(len(facts['changes']), 'throttle setting')}"
+
+    def _ended(self, facts: Mapping[str, Any], at_ms: int) -> str:
+        self.outcome, self.reason, self.ended_ms = str(facts["outcome"]), str(facts.get("reason", "")), at_ms
+        return f"ends: {self.outcome}" + (f": {self.reason}" if self.reason else "")
+
+
+_TAKES: dict[str, Callable[[RunBook, Mapping[str, Any], int], str]] = {
+    "began": RunBook._began,  # noqa: SLF001  (a table of its own methods)
+    "resumed": RunBook._resumed,  # noqa: SLF001
+    "submit": RunBook._submit,  # noqa: SLF001
+    "finished": RunBook._finished,  # noqa: SLF001
+    "dropped": RunBook._dropped,  # noqa: SLF001
+    "cancelled": RunBook._cancelled,  # noqa: SLF001
+    "found": RunBook._found,  # noqa: SLF001
+    "throttle": RunBook._throttle,  # noqa: SLF001
+    "ended": RunBook._ended,  # noqa: SLF001
+}
+
+
+class RunBooks:
+    """All runs of a cluster."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._disk = SystemDisk()
+        self._cluster_id: str | None = None
+        self._books: dict[str, RunBook] = {}
+        self.holder: Holder | None = None
+        """The process on this machine that carries out a run now."""
+        self.wrong = ""
+        """Why the journals cannot be listed."""
+
+    @property
+    def folder(self) -> Path:
+        return Path(runs_of(self._disk, self.root, self._cluster_id or "").folder)
+
+    def all(self) -> list[RunBook]:
+        """Return the runs, newest first. Those that died before their first entry are left out."""
+        known = [each for each in self._books.values() if each.plan is not None or each.wrong]
+        return sorted(known, key=lambda book: (book.began_ms, book.name), reverse=True)
+
+    def get(self, name: str) -> RunBook | None:
+        return self._books.get(name)
+
+    def is_active(self, book: RunBook) -> bool:
+        """Return whether a process on this machine carries it out now."""
+        return self.holder is not None and self.holder.run == book.name
+
+    def refresh(self, cluster_id: str) -> set[str]:
+        """Read what is new, and return the names of the runs that have changed."""
+        if cluster_id != self._cluster_id:
+            self._cluster_id, self._books = cluster_id, {}
+        runs = runs_of(self._disk, self.root, cluster_id)
+        changed = set()
+        try:
+            names, self.wrong = runs.names(), ""
+        except RestowError as error:
+            names, self.wrong = (), str(error)
+        for name in names:
+            book = self._books.get(name)
+            if book is None:
+                book = self._books[name] = RunBook(name, Path(runs.path(name)))
+            if book.refresh(self._disk):
+                changed.add(name)
+        for gone in self._books.keys() - set(names):
+            del self._books[gone]
+            changed.add(gone)
+        before, self.holder = self.holder, holder_of(self._disk, runs.folder)
+        if before != self.holder:
+            changed |= {each.run for each in (before, self.holder) if each is not None}
+        return changed
+
+
+def _mark(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return found.st_size, found.st_mtime_ns
+
+
+def _who(facts: Mapping[str, Any]) -> str:
+    who = facts.get("who") or {}
+    return f"{who.get('user', 'somebody')} on {who.get('host', 'some machine')}"
+
+
+def _some(names: Iterable[object]) -> str:
+    given = list(map(str, names))
+    more = len(given) - _SHOWN
+    return ", ".join(given[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,0 +1,73 @@
+// Follows the live parts of a page, writes times in the reader's zone, sends files, and takes the token of the printed link.
+"use strict";
+
+const say = (text) => {
+  const place = document.getElementById("live");
+  if (place && place.textContent !== text) place.textContent = text;
+};
+
+const localTimes = (within) => {
+  for (const each of within.querySelectorAll("time[datetime]")) {
+    const moment = new Date(each.dateTime);
+    if (!Number.isNaN(moment.getTime())) each.textContent = moment.toLocaleString();
+  }
+};
+
+const replacePart = (id, html) => {
+  const place = document.getElementById(id);
+  if (!place || place.contains(document.activeElement)) return;
+  const open = [...place.querySelectorAll("details")].map((each) => each.open);
+  place.innerHTML = html;
+  [...place.querySelectorAll("details")].forEach((each, at) => { if (open[at] !== undefined) each.open = open[at]; });
+  localTimes(place);
+};
+
+const follow = (address) => {
+  const source = new EventSource(address);
+  source.addEventListener("parts", (event) => {
+    say("");
+    const { parts } = JSON.parse(event.data);
+    for (const [id, html] of Object.entries(parts)) replacePart(id, html);
+    document.dispatchEvent(new CustomEvent("restow:parts"));
+  });
+  source.addEventListener("go", (event) => { source.close(); location.assign(JSON.parse(event.data)); });
+  source.onerror = () => {
+    say("The server does not answer, so this page shows the last state that it knew. It goes on by itself when the server is back.");
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(address), 3000);
+  };
+  addEventListener("pagehide", () => source.close());
+};
+
+const sendFile = async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  const file = form.querySelector("input[type=file]").files[0];
+  if (!file) { say("Choose a file first."); return; }
+  say(`Sending ${file.name} …`);
+  const answer = await fetch(`${form.getAttribute("action")}?${new URLSearchParams({ name: file.name })}`, {
+    method: "POST", body: file,
+    headers: { "x-csrf-token": form.querySelector("input[name=csrf]").value, "content-type": "application/octet-stream", accept: "application/json" },
+  }).catch(() => null);
+  const told = answer ? await answer.json().catch(() => ({})) : {};
+  if (answer && answer.ok && told.location) location.assign(told.location);
+  else say(told.error || "The file was not taken: it is too large, or the server is gone.");
+};
+
+document.addEventListener("DOMContentLoaded", () => {
+  localTimes(document);
+  const token = document.querySelector("form.login input[name=token]");
+  if (token && location.hash.startsWith("#token=")) {
+    token.value = decodeURIComponent(location.hash.slice(7));
+    history.replaceState(null, "", location.pathname);
+    token.form.submit();
+    return;
+  }
+  if (document.body.dataset.feed) follow(document.body.dataset.feed);
+  for (const form of document.querySelectorAll("form[data-upload]")) form.addEventListener("submit", sendFile);
+  for (const range of document.querySelectorAll("input[type=range][data-shows]")) {
+    const shown = document.getElementById(range.dataset.shows);
+    const names = range.dataset.names.split(",");
+    const show = () => { shown.value = names[Number(range.value)]; };
+    range.addEventListener("input", show);
+  }
+});

@@ -1,0 +1,111 @@
+"""What a server of pages knows: the cluster, the runs, the sessions and who is looking."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.ui.feeds import Feeds
+from restow.ui.run_books import RunBooks
+from restow.ui.watching import ClusterWatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from restow.execute.progress.status import RunStatus
+    from restow.runtime.clock import Clock
+    from restow.ui.sessions import UiRole
+    from restow.ui.watching import WatchedCluster
+
+_RUNS_EVERY_S = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UiSettings:
+    """How the server is reached, and what it may do."""
+
+    tokens: Mapping[str, UiRole]
+    journal: str
+    """The folder that holds the journals."""
+    host: str = "127.0.0.1"
+    port: int = 8080
+    names: tuple[str, ...] = ()
+    """Further names by which browsers reach it, perhaps with a port."""
+    read_only: bool = False
+    certificate: str | None = None
+    key: str | None = None
+
+    @property
+    def tls(self) -> bool:
+        return self.certificate is not None
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie. Browsers share cookies between the ports of a host."""
+        return f"restow_{self.port}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The values of the Host header that are taken."""
+        own = (self.host, "localhost", "127.0.0.1", "[::1]", *self.names)
+        usual = ("", "443" if self.tls else "80")
+        found = set()
+        for name in own:
+            bare = f"[{name}]" if name.count(":") > 1 and not name.startswith("[") else name
+            has_port = ":" in bare.rpartition("]")[2]
+            found.add(bare.lower() if has_port else f"{bare}:{self.port}".lower())
+            if not has_port and str(self.port) in usual:
+                found.add(bare.lower())
+        return frozenset(found)
+
+
+class Site:
+    """All of it."""
+
+    def __init__(self, settings: UiSettings, source: WatchedCluster, clock: Clock) -> None:
+        self.settings, self.clock = settings, clock
+        self.feeds = Feeds()
+        self.watch = ClusterWatch(source, clock, self._cluster_changed)
+        self.books = RunBooks(settings.journal)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def run(self) -> RunStatus | None:
+        """The status of the run that is being carried out on this machine."""
+        holder = self.books.holder
+        book = None if holder is None else self.books.get(holder.run)
+        return None if book is None else book.status
+
+    @asynccontextmanager
+    async def awake(self) -> AsyncIterator[None]:
+        """Look at the cluster and the journals during this block."""
+        tasks = [asyncio.create_task(work) for work in (self.watch.keep_looking(), self._keep_reading())]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _keep_reading(self) -> None:
+        while True:
+            await self.read_journals()
+            await self.clock.sleep(_RUNS_EVERY_S)
+
+    async def read_journals(self) -> None:
+        """Read what is new in the journals, and tell those who look at it."""
+        cluster_id = self.watch.last.cluster_id
+        if cluster_id is None:
+            return
+        changed = await asyncio.to_thread(self.books.refresh, cluster_id)
+        if changed:
+            for kind in ("runs", "run", "cluster"):
+                self.feeds.change(kind)
+
+    def _cluster_changed(self) -> None:
+        self.feeds.change("cluster")
+        self.feeds.change("broker")
