@@ -5,6 +5,8 @@
     safety.py      refuses requests; sessions.py: tokens, cookies, roles
     app.py         addresses; pages/: what they show; frame.py, forms.py: what all pages have
     feeds.py       live parts of pages
+    planning.py    addresses of plans and rehearsals; plan_store.py, audit.py: what is kept of them
+    commands.py    forms to command lines; jobs.py: commands as processes
     api.py         the same as JSON, and its description; metrics.py: for Prometheus
     server.py      listens
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
@@ -33,6 +34,12 @@ def _writable(value: Any) -> Any:
     if isinstance(value, float) and value - value != 0:
         return None
     return value
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form that was sent; of several with one name the last."""
+    body = await request.body()
+    return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
 def number_of(request: Request, name: str, default: int | None = None) -> int:

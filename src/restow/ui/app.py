@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,15 +14,17 @@ from starlette.routing import Route
 
 from restow.errors import RestowError
 from restow.model import TopicPartition
-from restow.ui.answers import number_of, text_of
+from restow.ui.answers import form_of, number_of, text_of
 from restow.ui.api import api_routes
 from restow.ui.feeds import TooManyViewers
 from restow.ui.frame import Around, Shown, error_page, framed, script, style
 from restow.ui.pages.brokers import broker_page, broker_parts, brokers_page
 from restow.ui.pages.cluster import cluster_page, cluster_parts
 from restow.ui.pages.login import login_page
+from restow.ui.pages.plans import job_parts
 from restow.ui.pages.runs import history_page, history_parts, run_page, run_parts
 from restow.ui.pages.topics import partition_page, topic_page, topics_page
+from restow.ui.planning import PlanPages
 from restow.ui.safety import Guard, Refused, cookie_of, refusal
 from restow.ui.sessions import Sessions, TooManyAttempts
 
@@ -46,7 +47,7 @@ def application(site: Site) -> Guard:
             yield
 
     app = Starlette(
-        routes=[*pages.routes(), *api_routes(site)],
+        routes=[*pages.routes(), *PlanPages(site, pages.framed).routes(), *api_routes(site)],
         lifespan=lifespan,
         exception_handlers={
             Refused: pages.refused,
@@ -164,6 +165,8 @@ class Pages:
             return lambda: broker_parts(site.watch.last, broker, number)
         if page == "runs":
             return lambda: history_parts(site.books, number)
+        if page == "job" and (job := site.jobs.get(text_of(request, "job"))) is not None:
+            return lambda: job_parts(job)
         book = site.books.get(text_of(request, "name", "")) if page == "run" else None
         if book is None:
             raise Refused(404, "this page has no live parts")
@@ -224,12 +227,6 @@ def _wants_json(request: Request) -> bool:
 def _called(answer: object) -> Response:
     assert isinstance(answer, Response)  # noqa: S101  (what `refusal` returns)
     return answer
-
-
-async def form_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form that was sent; of several with one name the last."""
-    body = await request.body()
-    return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
 @cache

@@ -6,7 +6,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from restow.ui.commands import CommandField, CommandForm
 
 
 def choice(name: str, label: str, options: Iterable[str], chosen: str = "") -> str:
@@ -34,3 +36,36 @@ def check_field(name: str, label: str, *, on: bool = False, hint: str = "") -> s
         f"<label class='field check'><input type='checkbox' name='{escape(name)}' value='yes'{ticked}>"
         f"{escape(label)}{small}</label>"
     )
+
+
+def command_fields(form: CommandForm, given: Mapping[str, str]) -> str:
+    """Return the fields of a command: its arguments first, then its options by section, folded."""
+    sections: dict[str, list[CommandField]] = {}
+    for each in form.fields:
+        sections.setdefault("" if each.required or not each.section else each.section, []).append(each)
+    shown = []
+    for title, fields in sorted(sections.items(), key=lambda pair: pair[0] != ""):
+        inner = "".join(
+            _command_field(each, given) for each in sorted(fields, key=lambda each: not each.required)
+        )
+        filled = any(given.get(each.name) for each in fields)
+        body = f"<div class='fields grid'>{inner}</div>"
+        if title:
+            body = f"<details{' open' if filled else ''}><summary>{escape(title)}</summary>{body}</details>"
+        shown.append(f"<fieldset>{body}</fieldset>" if title else body)
+    return "".join(shown)
+
+
+def _command_field(field: CommandField, given: Mapping[str, str]) -> str:
+    label = field.name.replace("_", " ")
+    if field.is_switch:
+        on = given.get(field.name) == "yes" if given else field.default == "yes"
+        return check_field(field.name, label, on=on, hint=field.about)
+    value = given.get(field.name, field.default)
+    if field.many:
+        return (
+            f"<label>{escape(label)}<small>{escape(field.about)} One in each line.</small>"
+            f"<textarea name='{escape(field.name)}' rows='2' placeholder='{escape(field.example)}'>"
+            f"{escape(value)}</textarea></label>"
+        )
+    return text_field(field.name, label, value, hint=field.about, example=field.example)

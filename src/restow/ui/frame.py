@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _PAGES = (
     ("Cluster", "/"),
     ("Topics", "/topics"),
+    ("Plans", "/plans"),
     ("Runs", "/runs"),
 )
 _NO_SCRIPT = "Without scripts this page does not follow changes: reload it to see them."

@@ -27,10 +27,10 @@ const follow = (address) => {
   source.addEventListener("parts", (event) => {
     say("");
     const { parts } = JSON.parse(event.data);
+    if (parts.go) { source.close(); location.assign(parts.go); return; }
     for (const [id, html] of Object.entries(parts)) replacePart(id, html);
     document.dispatchEvent(new CustomEvent("restow:parts"));
   });
-  source.addEventListener("go", (event) => { source.close(); location.assign(JSON.parse(event.data)); });
   source.onerror = () => {
     say("The server does not answer, so this page shows the last state that it knew. It goes on by itself when the server is back.");
     if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(address), 3000);

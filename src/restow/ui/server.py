@@ -20,6 +20,7 @@ from restow.ui.site import Site
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from restow.ui.commands import CommandLine
     from restow.ui.safety import Guard
     from restow.ui.site import UiSettings
     from restow.ui.watching import WatchedCluster
@@ -65,6 +66,7 @@ async def serve(
     source: WatchedCluster,
     ready: Callable[[UiSettings], object],
     told: asyncio.Event,
+    commands: CommandLine | None = None,
 ) -> None:
     """Serve until `told` to stop. `ready` is called once we listen, with the port that we got."""
     check_address(settings)
@@ -76,7 +78,7 @@ async def serve(
         raise CannotListen(f"{settings.host}:{settings.port} cannot be used: {why}") from error
     with listener:
         settings = replace(settings, port=listener.getsockname()[1])
-        site = Site(settings, source, SystemClock())
+        site = Site(settings, source, SystemClock(), commands)
         server = Server(_config(settings, application(site)))
         stopping = asyncio.create_task(_stop(told, server, site))
         ready(settings)

@@ -7,16 +7,23 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow.ui.audit import AuditLog
+from restow.ui.commands import CommandLine
 from restow.ui.feeds import Feeds
+from restow.ui.jobs import Jobs
+from restow.ui.plan_store import PlanStore
 from restow.ui.run_books import RunBooks
+from restow.ui.safety import Refused
 from restow.ui.watching import ClusterWatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from starlette.requests import Request
+
     from restow.execute.progress.status import RunStatus
     from restow.runtime.clock import Clock
-    from restow.ui.sessions import UiRole
+    from restow.ui.sessions import UiRole, UiSession
     from restow.ui.watching import WatchedCluster
 
 _RUNS_EVERY_S = 0.25
@@ -64,12 +71,20 @@ class UiSettings:
 class Site:
     """All of it."""
 
-    def __init__(self, settings: UiSettings, source: WatchedCluster, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: UiSettings,
+        source: WatchedCluster,
+        clock: Clock,
+        commands: CommandLine | None = None,
+    ) -> None:
         self.settings, self.clock = settings, clock
+        self.commands = commands or CommandLine()
         self.feeds = Feeds()
         self.watch = ClusterWatch(source, clock, self._cluster_changed)
         self.books = RunBooks(settings.journal)
-        self._tasks: list[asyncio.Task[None]] = []
+        self.jobs = Jobs(clock, lambda: self.feeds.change("job"))
+        self._store: tuple[str, PlanStore] | None = None
 
     @property
     def run(self) -> RunStatus | None:
@@ -77,6 +92,27 @@ class Site:
         holder = self.books.holder
         book = None if holder is None else self.books.get(holder.run)
         return None if book is None else book.status
+
+    @property
+    def store(self) -> PlanStore:
+        """The plans of this cluster."""
+        cluster_id = self.watch.last.cluster_id
+        if cluster_id is None:
+            raise Refused(503, "the cluster has not answered yet, so its plans are not known: wait a moment")
+        if self._store is None or self._store[0] != cluster_id:
+            self._store = (cluster_id, PlanStore(self.settings.journal, cluster_id, self.clock))
+        return self._store[1]
+
+    @property
+    def audit(self) -> AuditLog:
+        """The log of what was asked for on these pages."""
+        return AuditLog(self.store.folder, self.clock)
+
+    def operator(self, request: Request) -> UiSession | None:
+        """Return who asks, if it is somebody who may change something here."""
+        session: UiSession | None = request.state.session
+        may = session is not None and session.may_change and not self.settings.read_only
+        return session if may else None
 
     @asynccontextmanager
     async def awake(self) -> AsyncIterator[None]:
@@ -90,6 +126,7 @@ class Site:
             for task in tasks:
                 with suppress(asyncio.CancelledError):
                     await task
+            await self.jobs.close()
 
     async def _keep_reading(self) -> None:
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
@@ -16,11 +16,13 @@ from restow.ui.site import Site, UiSettings
 from restow.ui.watching import look_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from pathlib import Path
 
+    from restow.ui.commands import CommandLine
     from restow.ui.safety import Guard
 
+T = TypeVar("T")
 OPERATOR, VIEWER = "the-operators-token", "the-viewers-token"
 HOST = "127.0.0.1:8080"
 FORM = "application/x-www-form-urlencoded"
@@ -47,6 +49,8 @@ class Visitor:
     host: str = HOST
     cookie: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+    runner: asyncio.Runner | None = None
+    """One loop for all requests, if what they start is to go on between them."""
 
     def get(self, address: str, **headers: str) -> Answered:
         return self.send("GET", address, [b""], headers)
@@ -65,13 +69,21 @@ class Visitor:
         """The token that the pages carry."""
         return self.get("/runs").text.partition("name='csrf' value='")[2].partition("'")[0]
 
+    def until(self, happened: Callable[[], object]) -> None:
+        """Let the loop run until something has happened."""
+        while not happened():
+            self.run(asyncio.sleep(0.02))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run(work) if self.runner is None else self.runner.run(work)
+
     def send(
         self, method: str, address: str, body: Iterable[bytes], headers: Mapping[str, str] | None = None
     ) -> Answered:
         given = {"host": self.host, **self.headers, **(headers or {})}
         if self.cookie:
             given["cookie"] = self.cookie
-        answered = asyncio.run(_asked(self.app, method, address, list(body), given))
+        answered = self.run(_asked(self.app, method, address, list(body), given))
         if "set-cookie" in answered.headers:
             self.cookie = answered.headers["set-cookie"].partition(";")[0]
         return answered
@@ -159,11 +171,13 @@ def a_snapshot(cluster_id: str = "the-cluster", name: str = "orders") -> Snapsho
     )
 
 
-def a_site(folder: Path, shown: Snapshot | None = None, **settings: Any) -> Site:
+def a_site(
+    folder: Path, shown: Snapshot | None = None, commands: CommandLine | None = None, **settings: Any
+) -> Site:
     """Return a site that has seen the cluster once and has read its journals."""
     tokens = {OPERATOR: UiRole.OPERATOR, VIEWER: UiRole.VIEWER}
     source = StillCluster(shown or a_snapshot())
-    site = Site(UiSettings(tokens=tokens, journal=str(folder), **settings), source, SystemClock())
+    site = Site(UiSettings(tokens=tokens, journal=str(folder), **settings), source, SystemClock(), commands)
     site.watch.last = look_of(source.snapshot())
     site.books.refresh(source.shown.cluster_id)
     return site

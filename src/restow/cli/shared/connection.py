@@ -100,6 +100,13 @@ def _keep(context: Any, option: Any, value: Any) -> Any:  # noqa: ARG001
     return value
 
 
+def connection_flags() -> list[str]:
+    """Return the connection options of this command as flags for another one."""
+    how = _said.get() or Manner()
+    given = [] if how.command_config is None else ["--command-config", how.command_config]
+    return given + [part for each in how.command_property for part in ("--command-property", each)]
+
+
 def settings_for(bootstrap: str, how: Manner | None = None) -> ConnectionSettings:
     """Merge file, environment and command line; a later source overrides."""
     from restow.client.properties import settings

@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.runs.flags import JournalFolder
-from restow.cli.shared.connection import Bootstrap, hush, settings_for
+from restow.cli.shared.connection import Bootstrap, connection_flags, hush, settings_for
 from restow.cli.shared.frame import Answer, show
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from restow.ui.commands import CommandLine
     from restow.ui.sessions import UiRole
     from restow.ui.site import UiSettings
     from restow.ui.watching import WatchedCluster
 
 ABOUT = "Show the cluster and its runs in the browser."
-HELP = """Show the cluster, its topics and all runs in the browser, live, until ctrl-C.
+HELP = """Show the cluster, its topics and all runs in the browser, live; plan and rehearse there.
 
-The command prints an address with a token. Opening it exchanges the token for a cookie; a second token is for
-people who may only look. Only this machine reaches the pages, unless --host says otherwise; then TLS is
-required.
+The command runs until ctrl-C. It prints an address with a token. Opening it exchanges the token for a cookie;
+a second token is for people who may only look. Only this machine reaches the pages, unless --host says
+otherwise; then TLS is required.
 
 \b
 Examples:
@@ -43,6 +44,12 @@ def command(
     *,
     bootstrap: Bootstrap,
     journal: JournalFolder = None,
+    load: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="The load model of `restow pipeline run`, for plans and rehearsals."
+        ),
+    ] = None,
     host: Annotated[
         str,
         typer.Option(help="Address to listen on; others than loopback need TLS.", rich_help_panel=_NETWORK),
@@ -75,6 +82,7 @@ def command(
 ) -> None:
     hush()
     _check_installed()
+    from restow.cli.ui.forms import command_line
     from restow.execute.journal.runs import state_folder
     from restow.ui.site import UiSettings
     from restow.ui.watching import LiveCluster
@@ -90,7 +98,9 @@ def command(
         certificate=tls_certificate,
         key=tls_key,
     )
-    _serve(settings, LiveCluster(settings_for(bootstrap), folder), as_json=as_json, browser=browser)
+    commands = command_line(("-b", bootstrap, *connection_flags()), folder, load)
+    source = LiveCluster(settings_for(bootstrap), folder)
+    _serve(settings, source, commands, as_json=as_json, browser=browser)
 
 
 def _check_installed() -> None:
@@ -109,7 +119,9 @@ def _tokens(*, read_only: bool) -> dict[str, UiRole]:
     return viewer if read_only else {new_token(): UiRole.OPERATOR, **viewer}
 
 
-def _serve(settings: UiSettings, source: WatchedCluster, *, as_json: bool, browser: bool) -> None:
+def _serve(
+    settings: UiSettings, source: WatchedCluster, commands: CommandLine, *, as_json: bool, browser: bool
+) -> None:
     from restow.cli.shared.signals import told_to_stop
     from restow.runtime.loop import run
     from restow.ui.server import serve
@@ -121,7 +133,7 @@ def _serve(settings: UiSettings, source: WatchedCluster, *, as_json: bool, brows
                 _open(_links(listens)[0][1], Path(folder))
 
         with told_to_stop() as told:
-            await serve(settings, source, ready, told)
+            await serve(settings, source, ready, told, commands)
 
     with TemporaryDirectory(prefix="restow-ui-") as folder:
         run(main(folder))

@@ -249,7 +249,7 @@ def _moves(book: RunBook, number: int) -> str:
     rows = [_move_row(book, each) for each in found.rows]
     heads = ("partition", "from", "to", "to copy", "begun", "arrived", "why")
     turn = pager(run_address(book.name), found.number, found.pages)
-    shown = table(heads, rows, left=3, caption="moves")
+    shown = table(heads, rows, left=7, caption="moves")
     return section(Section(title=f"Moves: {found.total:,}", parts=(shown, turn)))
 
 

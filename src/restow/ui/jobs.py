@@ -1,0 +1,156 @@
+"""Commands that pages have started, each a process of its own.
+
+A process that plans or rehearses ends with the server. One that carries out a run belongs to nobody: it has a
+session of its own, its output goes into files, and it ends when the run does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.errors import RestowError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from restow.runtime.clock import Clock
+
+OUT, ERR = "out.json", "err.txt"
+_LOOK_EVERY_S = 0.1
+_MOST_AT_ONCE, _MOST_WAITING = 2, 20
+_MOST_S = 3600.0
+_LAST_WORDS_S = 5.0
+_MOST_SAID = 4_000
+_MOST_KEPT = 200
+
+
+class TooBusy(RestowError):
+    """So many commands wait for their turn that another one is not taken."""
+
+
+@dataclass(slots=True)
+class CommandJob:
+    """One command that was started on a page."""
+
+    id: str
+    title: str
+    who: str
+    folder: Path
+    leads_to: str
+    """The address of what it makes."""
+    started_ms: int
+    lasts: bool = False
+    """Whether it goes on without the server."""
+    process: subprocess.Popen[bytes] | None = None
+    code: int | None = None
+    stopped: bool = False
+    then: Callable[[CommandJob], object] | None = None
+    """What to do when it has ended, before anybody hears of it."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended.is_set()
+
+    @property
+    def said(self) -> str:
+        """What it complained about."""
+        return complaint(self.folder)
+
+
+def complaint(folder: Path) -> str:
+    """Return the end of what a command said on stderr, without its label."""
+    with suppress(OSError):
+        text = (folder / ERR).read_bytes()[-_MOST_SAID:].decode(errors="replace").strip()
+        return text.removeprefix("Error: ")
+    return ""
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a process that was told to end; end it if it does not listen."""
+    try:
+        process.wait(_LAST_WORDS_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class Jobs:
+    """All jobs of this server."""
+
+    def __init__(self, clock: Clock, changed: Callable[[], object]) -> None:
+        self._clock, self._changed = clock, changed
+        self._jobs: dict[str, CommandJob] = {}
+        self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def get(self, name: str) -> CommandJob | None:
+        return self._jobs.get(name)
+
+    def start(self, job: CommandJob, command: Sequence[str]) -> CommandJob:
+        """Start a command, or let it wait for its turn if it ends with the server."""
+        waiting = [each for each in self._jobs.values() if not each.is_over]
+        if len(waiting) >= _MOST_WAITING:
+            raise TooBusy(f"{len(waiting)} commands are not done yet: wait for them, then try again")
+        while len(self._jobs) >= _MOST_KEPT and (over := [j for j in self._jobs.values() if j.is_over]):
+            del self._jobs[over[0].id]
+        self._jobs[job.id] = job
+        job.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        task = asyncio.create_task(self._run(job, command))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return job
+
+    def stop(self, job: CommandJob) -> None:
+        """End a command that does not go on by itself."""
+        job.stopped = True
+        if job.process is not None and job.process.poll() is None and not job.lasts:
+            with suppress(ProcessLookupError):
+                os.killpg(job.process.pid, signal.SIGTERM)
+
+    async def close(self) -> None:
+        """End what ends with the server."""
+        for job in self._jobs.values():
+            if not job.is_over:
+                self.stop(job)
+        for task in list(self._tasks):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        for job in self._jobs.values():
+            if job.process is not None and not job.lasts:
+                await asyncio.to_thread(_reap, job.process)
+
+    async def _run(self, job: CommandJob, command: Sequence[str]) -> None:
+        try:
+            if job.lasts:
+                await self._watched(job, command)
+            else:
+                async with self._turns:
+                    await self._watched(job, command)
+            if job.then is not None:
+                job.then(job)
+        finally:
+            job.ended.set()
+            self._changed()
+
+    async def _watched(self, job: CommandJob, command: Sequence[str]) -> None:
+        if job.stopped:
+            return
+        until_s = self._clock.monotonic_s() + _MOST_S
+        with (job.folder / OUT).open("wb") as out, (job.folder / ERR).open("wb") as err:
+            job.process = subprocess.Popen(  # noqa: S603  (a list of arguments, without a shell)
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            )
+        while (code := job.process.poll()) is None:
+            if not job.lasts and self._clock.monotonic_s() > until_s:
+                self.stop(job)
+            await self._clock.sleep(_LOOK_EVERY_S)
+        job.code = code

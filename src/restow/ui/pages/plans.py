@@ -1,0 +1,300 @@
+"""Plans: what was made, the form for a new one, one plan before it is run, two side by side."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
+from restow.html.plots import changes
+from restow.plan.explain.view import seconds_at, view_of
+from restow.sizes import count, human_bytes, human_duration
+from restow.ui.forms import command_fields, text_field
+from restow.ui.frame import Shown, address, at, hidden, live, pager
+from restow.ui.lists import paged
+from restow.ui.pages.cluster import ids, partition_link
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from restow.model import Plan, Snapshot
+    from restow.plan.judge.compare import PlanComparison
+    from restow.ui.commands import CommandForm, CommandLine
+    from restow.ui.jobs import CommandJob
+    from restow.ui.plan_store import StoredPlan
+    from restow.ui.sessions import UiSession
+
+_ROWS = 100
+_DRAWN = 60
+_NAMED = 20
+_RATES = (10_000_000, 50_000_000, 200_000_000)
+
+
+def plan_address(name: str) -> str:
+    """Return the address of a plan's page."""
+    return f"/plans/{name}"
+
+
+def plans_page(
+    plans: Sequence[StoredPlan], commands: CommandLine, session: UiSession | None, number: int
+) -> Shown:
+    """Return the list of plans, with the ways to a new one for those who may."""
+    found = paged(plans, number, _ROWS)
+    rows = [
+        (
+            link(each.title, plan_address(each.id)),
+            at(each.request.get("at_ms")),
+            str(each.request.get("who", "")),
+            "ready" if each.is_there else "failed" if each.wrong else "not done",
+            f"{len(each.rehearsals()):,}",
+        )
+        for each in found.rows
+    ]
+    heads = ("plan", "made", "by", "state", "rehearsals")
+    listed = table(heads, rows, left=4, caption="plans") if rows else paragraph("No plan was made here yet.")
+    turn = pager("/plans", found.number, found.pages)
+    new = _ways(commands, session) if session is not None else ""
+    compare = _compare_form([each for each in plans if each.is_there][:_ROWS])
+    return Shown(title="Plans", body=f"{new}<section><h2>Made here</h2>{listed}{turn}</section>{compare}")
+
+
+def _ways(commands: CommandLine, session: UiSession) -> str:
+    kinds = "".join(
+        f"<li>{link(each.name, address('/plans/new', kind=each.name))}: {escape(each.about)}</li>"
+        for each in commands.plans
+    )
+    upload = (
+        f"<form class='row' data-upload method='post' action='/plans/upload'>{hidden(session)}"
+        "<label>A plan file, or Kafka's reassignment JSON"
+        "<input type='file' name='file' accept='.json'></label><button>Upload</button></form>"
+    )
+    return (
+        f"<section><h2>New plan</h2>{paragraph('Planning changes nothing in the cluster.')}<ul>{kinds}</ul>"
+        f"{upload}</section>"
+    )
+
+
+def _compare_form(plans: Sequence[StoredPlan]) -> str:
+    if len(plans) < 2:
+        return ""
+    options = "".join(
+        f"<option value='{each.id}'>{escape(each.title)} ({each.id})</option>" for each in plans
+    )
+    fields = "".join(
+        f"<label>{label}<select name='{name}'>{options}</select></label>"
+        for name, label in (("first", "First plan"), ("second", "Second plan"))
+    )
+    return (
+        f"<section><h2>Compare</h2><form class='row' method='get' action='/plans/compare'>{fields}"
+        "<button>Compare</button></form></section>"
+    )
+
+
+def new_plan_page(form: CommandForm, session: UiSession, given: Mapping[str, str], wrong: str = "") -> Shown:
+    """Return the form for one kind of plan, with what was filled in and what was wrong with it."""
+    said = paragraph(wrong, "bad") if wrong else ""
+    return Shown(
+        title=f"Plan: {form.name}",
+        status=400 if wrong else 200,
+        body=(
+            f"<section>{paragraph(form.about)}{said}<form method='post' action='/plans'>"
+            f"{hidden(session, {'kind': form.name})}{command_fields(form, given)}"
+            "<button>Make the plan</button></form></section>"
+        ),
+    )
+
+
+def job_parts(job: CommandJob) -> dict[str, str]:
+    """Return what to know of a command that is not done; the page goes on by itself when it is."""
+    if job.is_over:
+        return {"go": job.leads_to}
+    waits = "" if job.process is not None else " It waits for its turn."
+    return {
+        "job": f"<section><p>{escape(job.title)}: under way since {at(job.started_ms)}.{waits}</p></section>"
+    }
+
+
+def unfinished_page(stored: StoredPlan, job: CommandJob | None) -> Shown:
+    """Return the page of a plan that is not there: being made, refused, or interrupted."""
+    if job is not None and not job.is_over:
+        body = "".join(live(name, html) for name, html in job_parts(job).items())
+        return Shown(title=stored.title, body=body, feed=f"/events?page=job&job={job.id}")
+    told = stored.told()
+    left = table(
+        ("partition", "why"),
+        [(each["partition"], each["why"]) for each in (told or {}).get("leaves", [])],
+        left=2,
+    )
+    if told and told.get("leaves"):
+        note = (
+            "The plan would be incomplete, so it was not written. Remove what hinders it, or tick `partial`."
+        )
+        return Shown(title=stored.title, body=section(Section(title="Left behind", note=note, parts=(left,))))
+    wrong = stored.wrong or "the server was stopped while it was being made: make it again"
+    return Shown(title=stored.title, body=f"<section>{paragraph(wrong, 'bad')}</section>")
+
+
+def plan_page(
+    stored: StoredPlan, plan: Plan, digest: str, snapshot: Snapshot | None, number: int, actions: str
+) -> Shown:
+    """Return one plan: what it changes, why, and what it may cost. `actions` are the forms of an operator."""
+    told = stored.told() or {}
+    same = snapshot if snapshot is not None and snapshot.cluster_id == plan.cluster_id else None
+    view = view_of(plan, same)
+    times = ", ".join(f"{human_duration(seconds_at(view, rate))} at {human_bytes(rate)}/s" for rate in _RATES)
+    facts = (
+        ("cluster", plan.cluster_id),
+        ("digest", digest),
+        ("takes at least", f"{times} per broker"),
+        ("limits", _limits(plan)),
+        ("asked for by", str(stored.request.get("who", ""))),
+    )
+    rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    where = plan_address(stored.id)
+    files = " ".join(
+        link(name, address(f"{where}/download", form=form))
+        for name, form in (("Plan file", "restow"), ("Kafka's JSON", "kafka"), ("Rollback", "rollback"))
+    )
+    parts = [
+        tiles(_tiles(plan)),
+        f"<section><h2>Plan</h2><dl class='facts'>{rows}</dl><p>Download: {files}</p></section>",
+        *map(section, _sections(plan, told)),
+        section(Section(title="Brokers", note="Bytes before (grey) and after.", parts=_brokers(view))),
+        actions,
+        section(Section(title=f"Moves: {len(plan.moves):,}", parts=_moves(stored, plan, number))),
+    ]
+    return Shown(title=plan.title or stored.title, body="".join(parts))
+
+
+def _tiles(plan: Plan) -> Iterator[Tile]:
+    yield Tile(value=f"{len(plan.moves):,}", name="moves")
+    yield Tile(value=f"{len(plan.waves):,}", name="waves")
+    yield Tile(value=human_bytes(plan.bytes_to_copy), name="to copy")
+    if plan.bound_bytes:
+        least = f"of the least possible, {human_bytes(plan.bound_bytes)}"
+        yield Tile(value=f"{plan.bytes_to_copy / plan.bound_bytes:.4f} ×", name=least)
+    if plan.leaves:
+        yield Tile(value=f"{len(plan.leaves):,}", name="left behind", kind="bad")
+
+
+def _limits(plan: Plan) -> str:
+    limits = plan.limits
+    return (
+        f"{limits.moves_in:,} in and {limits.moves_out:,} out per broker at a time, "
+        f"{count(limits.extra_copies, 'extra copy')}, log dirs {limits.fill:.0%} full"
+    )
+
+
+def _sections(plan: Plan, told: Mapping[str, Any]) -> Iterator[Section]:
+    if plan.leaves:
+        left = [(str(each.partition), each.why) for each in plan.leaves]
+        yield Section(title="Left behind", parts=(table(("partition", "why"), left, left=2),))
+    if goals := told.get("goals"):
+        heads = ("goal", "allowed", "most of a share", "then", "least of a share", "then", "out of band")
+        rows = [_goal_row(each) for each in goals]
+        unmet = [
+            paragraph(f"{each['goal']} of broker {each['broker']}: {each['because']}", "bad")
+            for each in told.get("unmet", [])[:_NAMED]
+        ]
+        yield Section(title="Goals", parts=(table(heads, rows, caption="goals"), *unmet))
+    notes = [str(each["text"]) for each in (*told.get("warnings", []), *told.get("notes", []))]
+    if notes:
+        yield Section(title="Notes", parts=tuple(map(paragraph, notes)))
+
+
+def _goal_row(goal: Mapping[str, Any]) -> tuple[str, ...]:
+    allowed = goal.get("allowed")
+    before, after = goal["before"], goal["after"]
+    return (
+        str(goal["name"]),
+        "any" if allowed is None else f"{allowed[0]:.2f} to {allowed[1]:.2f}",
+        f"{before[0]:.2f}",
+        f"{after[0]:.2f}",
+        f"{before[1]:.2f}",
+        f"{after[1]:.2f}",
+        f"{goal['out_of_band']:,}",
+    )
+
+
+def _brokers(view: Any) -> tuple[str, ...]:
+    """Return the brokers before and after; of many, those that change most."""
+    shown = view.brokers
+    if len(shown) > _DRAWN:
+        shown = sorted(shown, key=lambda each: -(each.received_bytes + each.sent_bytes))[:_DRAWN]
+    picture = changes(
+        [(f"broker {each.broker}", each.before.size_bytes, each.after.size_bytes) for each in shown],
+        label="bytes of each broker before and after",
+    )
+    rows = [
+        (
+            str(each.broker),
+            f"{each.before.replicas:,} → {each.after.replicas:,}",
+            f"{each.before.preferred:,} → {each.after.preferred:,}",
+            *map(human_bytes, (each.received_bytes, each.sent_bytes, each.dir_bytes)),
+        )
+        for each in shown
+    ]
+    heads = ("broker", "replicas", "first of", "receives", "sends", "between its log dirs")
+    more = len(view.brokers) - len(shown)
+    told = paragraph(f"and {more:,} brokers that change less") if more else ""
+    return picture, table(heads, rows, caption="brokers"), told
+
+
+def _moves(stored: StoredPlan, plan: Plan, number: int) -> tuple[str, ...]:
+    found = paged(plan.moves_in_order, number, _ROWS)
+    rows = [
+        (
+            partition_link(each.partition),
+            ids(each.before),
+            ids(each.after),
+            human_bytes(each.bytes_to_copy),
+            each.reason,
+        )
+        for each in found.rows
+    ]
+    heads = ("partition", "from", "to", "to copy", "why")
+    turn = pager(plan_address(stored.id), found.number, found.pages)
+    return table(heads, rows, left=5, caption="moves in their order"), turn
+
+
+def compare_page(first: StoredPlan, second: StoredPlan, found: PlanComparison) -> Shown:
+    """Return two plans side by side."""
+    rows = [
+        ("moves", *(f"{each:,}" for each in found.moves)),
+        ("to copy", *map(human_bytes, found.copied_bytes)),
+        ("at least", *("–" if each is None else human_bytes(each) for each in found.bound_bytes)),
+        ("waves", *(f"{each:,}" for each in found.waves)),
+        ("only here", *(f"{len(each):,}" for each in found.only)),
+    ]
+    names = (f"{each.title} ({each.id})" for each in (first, second))
+    told = f"{found.same:,} partitions go the same way in both, {len(found.different):,} another way."
+    start = "" if found.same_start else paragraph("They do not start from the same replicas.", "bad")
+    differ = [(partition_link(each),) for each in found.different[:_ROWS]]
+    parts = [table(("", *names), rows, caption="both plans"), paragraph(told), start]
+    if differ:
+        parts += [Markup("<h3>Another way</h3>"), table(("partition",), differ)]
+    return Shown(title="Two plans", body=f"<section>{''.join(parts)}</section>")
+
+
+def approve_form(
+    stored: StoredPlan,
+    plan: Plan,
+    form: CommandForm,
+    session: UiSession,
+    given: Mapping[str, str],
+    wrong: str = "",
+) -> str:
+    """Return the form that approves a plan and begins its run."""
+    said = paragraph(wrong, "bad") if wrong else ""
+    what = (
+        f"It changes cluster {plan.cluster_id}: {count(len(plan.moves), 'partition')} move, and "
+        f"{human_bytes(plan.bytes_to_copy)} are copied. The run is a process of its own: it goes on when "
+        "this page or its server ends, and can be paused, cancelled and undone."
+    )
+    return (
+        f"<section id='approve'><h2>Approve and run</h2>{paragraph(what)}{said}"
+        f"<form method='post' action='{plan_address(stored.id)}/runs'>{hidden(session)}"
+        f"{command_fields(form, given)}<div class='row'>"
+        f"{text_field('cluster', 'Type the id of the cluster to approve', hint=plan.cluster_id)}"
+        "<button class='danger'>Run this plan</button></div></form></section>"
+    )
