@@ -42,14 +42,6 @@ def human_bytes(number: float | None) -> str:
     return "?" if number is None else scaled(number, "B")
 
 
-def human_duration(seconds: float) -> str:
-    """Return a duration in the largest unit that fits, like `3 min`."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.1f} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 def human_rate(number: float) -> str:
     """Return a rate like `1.5 GB/s`."""
     return scaled(number, "B/s")
