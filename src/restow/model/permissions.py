@@ -67,6 +67,7 @@ NEEDED: Mapping[str, tuple[Acl, ...]] = {
     "verify": SNAPSHOT,
     "broker-check": SNAPSHOT,
     "doctor": SNAPSHOT,
+    "ui": SNAPSHOT,
     "execute": RUN,
     "resume": RUN,
     "undo": RUN,

@@ -34,8 +34,8 @@ otherwise; then TLS is required.
 Examples:
   $ restow ui -b localhost:9092
   $ restow ui --read-only --no-browser --port 0 -b localhost:9092
-  $ restow ui --host 0.0.0.0 --tls-certificate server.pem --tls-key server.key --name ops.example.com \\
-      -b localhost:9092
+  $ restow ui --host 0.0.0.0 --name ops.example.com --tls-certificate server.pem \\
+      --tls-key server.key -b localhost:9092
 """
 _NETWORK = "Network"
 
