@@ -17,8 +17,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.plan_cases import copied, counted, emptied, hard, joined, relieved, whole_command
-from benchmarks.plan_clusters import loads_of, moves_of, problem_of, read, skewed, snapshot_of
+from benchmarks.plan_cases import copied, counted, emptied, hard, joined, relieved, small, whole_command
+from benchmarks.plan_clusters import (
+    even,
+    larger,
+    loads_of,
+    moves_of,
+    problem_of,
+    read,
+    skewed,
+    snapshot_of,
+)
 from benchmarks.report import Row, best_of, command_line, print_each
 from restow.plan.judge.bound import least_to_shed
 from restow.plan.judge.evaluate import evaluate
@@ -143,14 +152,21 @@ def rows_of(clusters: Sequence[Cluster], large: bool) -> Iterator[Row]:
     for each in clusters:
         for band in (0.09, 0.02):
             yield from searched(each, band)
+    for each in clusters:
+        if each.name == "skew200":
+            yield from searched(larger(each, 300, 2), 0.02, runs=1)
+    for band in (0.09, 0.02):
+        yield from searched(even(300, 1_000_000), band, runs=1)
     yield from in_a_process(300, 1_000_000)
     if large:
         yield from in_a_process(1_000, 10_000_000)
+    yield from small()
     yield from hard()
     made = skewed(40, 50_000)
     for cases in (relieved(made), emptied(made), joined(), counted(made)):
         yield from cases
     yield from growing((10_000, 100_000, 1_000_000, 10_000_000)[: 4 if large else 3])
+    yield from whole_command(skewed(6, 102, racks=3), 1_000.0)
     yield from whole_command(made, 2_000.0)
     if large:
         yield from whole_command(skewed(300, 1_000_000), 10_000.0)

@@ -84,6 +84,25 @@ def _in_band(name: str, problem: Problem) -> Iterator[Row]:
     yield Row(name=f"{name}: out of band", ours=found[-1].wrong, unit="shares", limit=0.0)
 
 
+def small() -> Iterator[Row]:
+    """Plan small clusters: seven goals, and a dead broker at narrow bands."""
+    for seed in range(1, 4):
+        cluster = skewed(6, 120, racks=6, seed=seed)
+        yield from _in_band(f"6 brokers, 40 partitions, seed {seed}", problem_of(cluster, 0.2))
+        live = np.arange(6) != seed
+        few = problem_of(cluster, 0.02, ("disk", "replicas", "leaders"))
+        dead = replace(
+            few,
+            lower=np.floor(few.lower * 6 / 5) * live[:, None],
+            upper=np.ceil(few.upper * 6 / 5),
+            receives=live,
+            may_lead=live,
+            forced=few.home == seed,
+            movable=few.home != seed,
+        )
+        yield from _in_band(f"6 brokers, 40 partitions, broker {seed} is dead, ±2%", dead)
+
+
 def relieved(cluster: Cluster) -> Iterator[Row]:
     """Relieve the busiest broker by traffic alone. The floor is an even load or one partition."""
     for goal in ("bytes_in", "bytes_out"):

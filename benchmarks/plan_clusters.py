@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,6 +106,44 @@ def skewed(
         cpu_leader=coming * rng.uniform(0.8, 1.2, partitions),
         cpu_follower=coming * 0.3,
     )
+
+
+def larger(cluster: Cluster, brokers: int, times: int, seed: int = 5) -> Cluster:
+    """Return a cluster with the partitions of another so many times, each time on some of more brokers."""
+    rng = np.random.default_rng(seed)
+    rack = np.arange(brokers, dtype=np.int64) % (int(cluster.rack.max()) + 1)
+    homes = []
+    for _ in range(times):
+        to = np.empty(len(cluster.rack), np.int64)
+        for each in range(int(rack.max()) + 1):
+            old = np.flatnonzero(cluster.rack == each)
+            to[old] = rng.choice(np.flatnonzero(rack == each), len(old), replace=False)
+        homes.append(to[cluster.home])
+
+    def varied(column: Floats) -> Floats:
+        return np.ceil(np.tile(column, times) * rng.uniform(0.8, 1.25, times * len(column)))
+
+    return Cluster(
+        name=f"{cluster.name} {times} times on {brokers} brokers",
+        rack=rack,
+        offsets=np.concatenate(([0], np.cumsum(np.tile(np.diff(cluster.offsets), times)))).astype(np.int64),
+        home=np.concatenate(homes),
+        size=varied(cluster.size),
+        coming=varied(cluster.coming),
+        going=varied(cluster.going),
+        cpu_leader=varied(cluster.cpu_leader * 1e6),
+        cpu_follower=varied(cluster.cpu_follower * 1e6),
+    )
+
+
+def even(brokers: int, replicas: int, *, racks: int = 10, seed: int = 3) -> Cluster:
+    """Make up a cluster whose replicas are on random brokers of three racks: even but for chance."""
+    rng = np.random.default_rng(seed)
+    partitions = replicas // 3
+    chosen = np.argpartition(rng.random((partitions, racks)), 2, axis=1)[:, :3]
+    home = chosen + racks * rng.integers(brokers // racks, size=(partitions, 3))
+    made = skewed(brokers, replicas, racks=racks)
+    return replace(made, home=home.reshape(-1), name=f"{made.name}, even")
 
 
 def problem_of(cluster: Cluster, band: float, goals: tuple[str, ...] = GOALS) -> Problem:

@@ -73,6 +73,11 @@ def choose_leaders(lead: Lead, passes: int) -> int:
 def _best_leader(lead: Lead, off: Floats, partition: int) -> int:
     load, lower, upper, leading = lead.load, lead.lower, lead.upper, lead.leading
     here = lead.holder[lead.leader[partition]]
+    trouble = off[here]
+    for replica in range(lead.offsets[partition], lead.offsets[partition + 1]):
+        trouble += off[lead.holder[replica]]
+    if trouble == 0.0:
+        return -1
     relief = wrong_after(load, lower, upper, here, leading, -1, partition) - off[here]
     best, best_gain = -1, -_NOTHING
     for replica in range(lead.offsets[partition], lead.offsets[partition + 1]):

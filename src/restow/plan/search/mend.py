@@ -22,8 +22,8 @@ _WORTH = 1e-3
 # A change that reduces it by this much is accepted, once a few have been tried.
 _GOOD = 0.02
 _AT_A_TIME = 128
-# At most this many of a broker's replicas are examined.
-_OWN = 4_096
+# So many more candidates than at first can be listed for a broker, and this share.
+_MORE, _MORE_SHARE = 256, 4
 
 
 class Task(NamedTuple):
@@ -40,14 +40,18 @@ class Task(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The candidates of each broker as linked lists; a candidate is its index in the list of all."""
+    """The candidates of each broker, one list after the other; a candidate is its index in the list of all.
+
+    A candidate that finds no place in its broker's list is not listed: it is not among those that go.
+    """
 
     first: Ints
-    """By broker: its first candidate, -1 for none."""
-    after: Ints
-    """By candidate: the next one, -1 for the last."""
-    before: Ints
-    """By candidate: the one before it."""
+    """By broker: where its list begins; one more for the end of the last."""
+    many: Ints
+    """By broker: how many are listed."""
+    listed: Ints
+    place: Ints
+    """By candidate: its place in `listed`, -1 if it has none."""
 
 
 @compiled
@@ -59,26 +63,25 @@ def mend(space: SearchSpace, state: SearchState, task: Task, rounds: int, seed: 
         off[broker] = wrong(state.load, space.lower, space.upper, broker)
     stuck = np.zeros(brokers, np.bool_)
     lists = _lists(state, task, brokers)
-    own = np.empty(_OWN, np.int64)
     draw = begin(seed)
     for _ in range(rounds if len(task.candidates) else 0):
         broker = _worst(off, stuck)
         if broker < 0:
             break
-        count = _gather(lists, broker, own)
+        own = lists.listed[lists.first[broker] : lists.first[broker] + lists.many[broker]]
         draw = step(draw)
-        comes, goes, other = _best_change(space, state, task, off, broker, own[:count], draw)
+        comes, goes, other = _best_change(space, state, task, off, broker, own, draw)
         if other < 0:
             stuck[broker] = True
             continue
         if comes >= 0:
             transfer(space, state, task.candidates[comes], broker)
-            _unlink(lists, comes, other)
-            _link(lists, comes, broker)
+            _strike(lists, comes, other)
+            _list(lists, comes, broker)
         if goes >= 0:
             transfer(space, state, task.candidates[goes], other)
-            _unlink(lists, goes, broker)
-            _link(lists, goes, other)
+            _strike(lists, goes, broker)
+            _list(lists, goes, other)
         for touched in (broker, other):
             off[touched] = wrong(state.load, space.lower, space.upper, touched)
             stuck[touched] = False
@@ -103,19 +106,22 @@ def _best_change(
     broker.
 
     Tries come in rounds of three: one comes, one goes, one comes for another. A few candidates are all tried;
-    of many, some are drawn.
+    of many, neighbours from a random start, because memory is read in order then.
     """
     brokers, many, count = len(off), len(task.candidates), len(own)
-    best_comes, best_goes, best_other, best_gain = -1, -1, -1, -off[broker] * _WORTH
+    best_comes, best_goes, best_other, best_gain, start = -1, -1, -1, -off[broker] * _WORTH, 0
     for turn in range(task.drawn):
         if turn % _AT_A_TIME == 0 and best_gain < -off[broker] * _GOOD:
             break
+        if turn % _AT_A_TIME == 0:
+            draw = step(draw)
+            start = 0 if many <= task.drawn else pick(draw, many)
         for kind in range(3):
             comes, goes, other = -1, -1, -1
             draw = step(draw)
             if kind != 1:
-                every = kind == 0 and many <= task.drawn
-                comes = turn % many if every else pick(draw, many)
+                every = kind == 0 or many > task.drawn
+                comes = (start + turn) % many if every else pick(draw, many)
                 other = state.holder[task.candidates[comes]]
             if kind != 0 and count:
                 draw = step(draw)
@@ -196,38 +202,36 @@ def _possible(
 @compiled
 def _lists(state: SearchState, task: Task, brokers: int) -> Lists:
     many = len(task.candidates)
-    lists = Lists(np.full(brokers, -1), np.empty(many, np.int64), np.empty(many, np.int64))
-    for at in range(many - 1, -1, -1):
-        _link(lists, at, state.holder[task.candidates[at]])
+    first = np.zeros(brokers + 1, np.int64)
+    for candidate in task.candidates:
+        first[state.holder[candidate] + 1] += 1
+    for broker in range(brokers):
+        first[broker + 1] += first[broker] + first[broker + 1] // _MORE_SHARE + _MORE
+    lists = Lists(
+        first, np.zeros(brokers, np.int64), np.empty(first[brokers], np.int64), np.empty(many, np.int64)
+    )
+    for at in range(many):
+        _list(lists, at, state.holder[task.candidates[at]])
     return lists
 
 
 @compiled
-def _link(lists: Lists, at: int, broker: int) -> None:
-    second = lists.first[broker]
-    lists.after[at], lists.before[at] = second, -1
-    if second >= 0:
-        lists.before[second] = at
-    lists.first[broker] = at
+def _list(lists: Lists, at: int, broker: int) -> None:
+    place = lists.first[broker] + lists.many[broker]
+    if place >= lists.first[broker + 1]:
+        lists.place[at] = -1
+        return
+    lists.listed[place] = at
+    lists.place[at] = place
+    lists.many[broker] += 1
 
 
 @compiled
-def _unlink(lists: Lists, at: int, broker: int) -> None:
-    before, after = lists.before[at], lists.after[at]
-    if before >= 0:
-        lists.after[before] = after
-    else:
-        lists.first[broker] = after
-    if after >= 0:
-        lists.before[after] = before
-
-
-@compiled
-def _gather(lists: Lists, broker: int, into: Ints) -> int:
-    """Write the first candidates of a broker; return how many."""
-    count, at = 0, lists.first[broker]
-    while at >= 0 and count < len(into):
-        into[count] = at
-        count += 1
-        at = lists.after[at]
-    return count
+def _strike(lists: Lists, at: int, broker: int) -> None:
+    place = lists.place[at]
+    if place < 0:
+        return
+    lists.many[broker] -= 1
+    last = lists.listed[lists.first[broker] + lists.many[broker]]
+    lists.listed[place] = last
+    lists.place[last] = place
