@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cli import run
-from restow.cli.cluster.broker import parse_configs
+from restow.cli.cluster.broker import check_reach, parse_configs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         (["--config", "num.partitions=many"], "--config: num.partitions must be a number"),
         (["--log-level", "loud"], "--log-level: 'loud' is not one of debug, info, warning, error"),
         (["--host", "::"], "--host: '::' is no address that others can reach this broker at"),
+        (["--host", "10.1.2.3"], "if that is meant, say --without-authentication"),
+        (["--host", "broker.example"], "--host: 'broker.example' is not a loopback address"),
         (["--id", "-1"], "--id"),
         (["--log-dirs", "0"], "--log-dirs"),
         (["--port", "65536"], "--port"),
@@ -37,6 +39,21 @@ def test_broker_refuses_wrong_arguments(
     assert said.out == ""
     assert complaint in said.err
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3", "0.0.0.0", "::", "2001:db8::1", "broker.example"])  # noqa: S104
+def test_cluster_listens_beyond_loopback_only_if_told_in_words(
+    host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["cluster", "up", "--host", host, "--port", "0", "--data", str(tmp_path / "data")]) == 2
+    assert f"--host: {host!r} is not a loopback address" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+    check_reach(host, without_authentication=True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
+def test_loopback_needs_no_word(host: str) -> None:
+    check_reach(host, without_authentication=False)
 
 
 def test_parse_configs_keeps_the_last_value_of_a_name() -> None:

@@ -28,6 +28,7 @@ Examples:
 
 _STORAGE, _NETWORK = "Storage", "Network"
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  (refused)
+OPEN_HELP = "Allow a --host beyond loopback: every client that reaches it may do everything."
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -44,6 +45,9 @@ def command(
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.", rich_help_panel=_NETWORK)
     ] = 9092,
+    without_authentication: Annotated[
+        bool, typer.Option("--without-authentication", help=OPEN_HELP, rich_help_panel=_NETWORK)
+    ] = False,
     rack: Annotated[str | None, typer.Option(help="The broker's rack.")] = None,
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a Kafka broker config; repeatable.")
@@ -68,6 +72,7 @@ def command(
         raise InvalidInput(f"--log-level: {log_level!r} is not one of {', '.join(_LEVELS)}")
     if host in _EVERYWHERE:
         raise InvalidInput(f"--host: {host!r} is no address that others can reach this broker at: give one")
+    check_reach(host, without_authentication=without_authentication)
     address = StoreAddress.parse(store)
     options = BrokerOptions(
         broker_id=broker_id,
@@ -87,6 +92,22 @@ def command(
     if log_level in ("warning", "error"):  # kazoo logs every attempt to connect
         logging.getLogger("restow.cluster.store.zookeeper_link").setLevel(logging.ERROR)
     run(run_broker(broker, as_json=as_json))
+
+
+def check_reach(host: str, *, without_authentication: bool) -> None:
+    """Raise InvalidInput for an address beyond loopback, unless the flag says that this is meant."""
+    from ipaddress import ip_address
+
+    try:
+        is_loopback = ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
+    if not is_loopback and not without_authentication:
+        raise InvalidInput(
+            f"--host: {host!r} is not a loopback address, and brokers know no logins: "
+            "every client that reaches them may read, write and delete everything; "
+            "if that is meant, say --without-authentication"
+        )
 
 
 def parse_configs(pairs: Sequence[str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from restow.cli.cluster.broker import OPEN_HELP, check_reach, parse_configs
 from restow.cli.shared.flags import parse_names
 from restow.errors import InvalidInput
 
@@ -59,6 +60,9 @@ def command(
         int,
         typer.Option(min=0, max=65_535, help="Port of broker 0; 0: free ports.", rich_help_panel=_NETWORK),
     ] = 9092,
+    without_authentication: Annotated[
+        bool, typer.Option("--without-authentication", help=OPEN_HELP, rich_help_panel=_NETWORK)
+    ] = False,
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a Kafka broker config; repeatable.")
     ] = None,
@@ -67,13 +71,13 @@ def command(
         typer.Option("--json", help="When ready, print the addresses as one line of JSON."),
     ] = False,
 ) -> None:
-    from restow.cli.cluster.broker import parse_configs
     from restow.cli.cluster.folder import Shape, held
     from restow.cli.cluster.run import run_until_told
     from restow.cluster.config.table import InvalidConfig
     from restow.cluster.embedded import EmbeddedCluster
     from restow.runtime.loop import run
 
+    check_reach(host, without_authentication=without_authentication)
     asked = Shape(
         brokers=brokers, log_dirs=log_dirs, racks=parse_names(racks, "--racks") if racks is not None else None
     )
