@@ -22,7 +22,7 @@ NOT_IN_KIO = {(0, 0), (0, 1), (0, 2), (56, 0), (56, 1)} | {
     (key, version) for key in BETWEEN_BROKERS for version in served_versions()[key]
 }
 """Versions that Kafka 4 has dropped; kio is made from its definitions."""
-NOT_IN_3_9 = {(35, 5), (45, 1)}
+NOT_IN_3_9 = {(35, 5), (45, 1), (68, 1), (69, 1)}
 """Messages that only later Kafka versions have."""
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.jvm
 
-LATER = {"cordoned.log.dirs"}
-"""Configs that only Kafka 4.3 and later has."""
+LATER = {"cordoned.log.dirs", "group.consumer.assignors"}
+"""Configs that only Kafka 4 has, or that have other values there."""
 OF_3_9 = {name: each for name, each in BROKER_CONFIGS.items() if name not in LATER}
 
 OTHER_DEFAULTS = {

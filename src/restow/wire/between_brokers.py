@@ -18,21 +18,21 @@ def _rename_type(_: type, definition: dict[str, Any]) -> dict[str, Any]:
     return definition
 
 
-def _message(name: str) -> Any:
+def define(name: str) -> Any:
     """Return the message class made from the definition of that name."""
     attributes = {"__module__": __name__, "json_patch": classmethod(_rename_type)}
     return type(ApiMessage)(name, (ApiMessage,), attributes, load_json="restow.wire.definitions")
 
 
-LeaderAndIsrRequest = _message("LeaderAndIsrRequest")
-LeaderAndIsrResponse = _message("LeaderAndIsrResponse")
-StopReplicaRequest = _message("StopReplicaRequest")
-StopReplicaResponse = _message("StopReplicaResponse")
-UpdateMetadataRequest = _message("UpdateMetadataRequest")
-UpdateMetadataResponse = _message("UpdateMetadataResponse")
-ControlledShutdownRequest = _message("ControlledShutdownRequest")
-ControlledShutdownResponse = _message("ControlledShutdownResponse")
-AlterPartitionRequest = _message("AlterPartitionRequest")
-AlterPartitionResponse = _message("AlterPartitionResponse")
-AllocateProducerIdsRequest = _message("AllocateProducerIdsRequest")
-AllocateProducerIdsResponse = _message("AllocateProducerIdsResponse")
+LeaderAndIsrRequest = define("LeaderAndIsrRequest")
+LeaderAndIsrResponse = define("LeaderAndIsrResponse")
+StopReplicaRequest = define("StopReplicaRequest")
+StopReplicaResponse = define("StopReplicaResponse")
+UpdateMetadataRequest = define("UpdateMetadataRequest")
+UpdateMetadataResponse = define("UpdateMetadataResponse")
+ControlledShutdownRequest = define("ControlledShutdownRequest")
+ControlledShutdownResponse = define("ControlledShutdownResponse")
+AlterPartitionRequest = define("AlterPartitionRequest")
+AlterPartitionResponse = define("AlterPartitionResponse")
+AllocateProducerIdsRequest = define("AllocateProducerIdsRequest")
+AllocateProducerIdsResponse = define("AllocateProducerIdsResponse")

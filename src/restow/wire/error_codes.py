@@ -190,3 +190,4 @@ class ErrorCode(IntEnum):
     INVALID_VOTER_KEY = (125, False, "the voter's directory id does not match")
     DUPLICATE_VOTER = (126, False, "the voter is there already")
     VOTER_NOT_FOUND = (127, False, "there is no such voter")
+    INVALID_REGULAR_EXPRESSION = (128, False, "the regular expression cannot be used")

@@ -145,6 +145,12 @@ from restow.wire.between_brokers import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from restow.wire.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 
 Message: TypeAlias = Any
 """One of the messages below. The library has no types, so the type checker cannot tell them apart."""
@@ -172,6 +178,10 @@ __all__ = [
     "AlterUserScramCredentialsResponse",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupHeartbeatResponse",
     "ConsumerProtocolAssignment",
     "ConsumerProtocolSubscription",
     "ControlledShutdownRequest",

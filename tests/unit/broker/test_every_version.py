@@ -122,6 +122,15 @@ def bodies(topic_id: UUID) -> dict[int, Callable[[], Any]]:
         35: lambda: messages.DescribeLogDirsRequest(topics=None),
         42: lambda: messages.DeleteGroupsRequest(groups_names=["nobody"]),
         43: lambda: messages.ElectLeadersRequest(topic_partitions=None, timeout_ms=1000),
+        68: lambda: messages.ConsumerGroupHeartbeatRequest(
+            group_id="new",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=[TOPIC],
+            topic_partitions=[],
+        ),
+        69: lambda: messages.ConsumerGroupDescribeRequest(group_ids=["new", "g"]),
     }
 
 

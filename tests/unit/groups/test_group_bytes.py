@@ -84,7 +84,7 @@ def test_value_of_unknown_version_is_refused(version: int) -> None:
 
 
 def test_key_of_unknown_kind_is_skipped() -> None:
-    assert decode_key(b"\0\3\0\1g") is None
+    assert decode_key(b"\0\x09\0\1g") is None
 
 
 def test_string_too_long_for_a_record_is_refused() -> None:

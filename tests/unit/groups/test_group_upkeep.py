@@ -24,8 +24,8 @@ def test_groups_are_listed_and_described() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (member,), _ = await bench.stable("a")
-            ((group_id, protocol_type, state),) = (await bench.coordinator.list()).groups
-            assert (group_id, protocol_type, state) == (GROUP, "consumer", GroupState.STABLE)
+            ((group_id, protocol_type, state, kind),) = (await bench.coordinator.list()).groups
+            assert (group_id, protocol_type, state, kind) == (GROUP, "consumer", "Stable", "classic")
             shown = await bench.coordinator.describe(GROUP)
             assert shown.protocol_name == "range"
             assert [(each.member_id, each.assignment) for each in shown.members] == [(member, b"a")]

@@ -8,6 +8,7 @@ from collections import defaultdict
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from restow.cluster.groups import (
     CommitRequest,
@@ -69,6 +70,42 @@ class MemoryJournal:
             yield offset, key, value
 
 
+class SomeTopics:
+    """Topics that a test makes, lets grow and deletes."""
+
+    def __init__(self, **counts: int) -> None:
+        self.version = 0
+        self._counts: dict[str, int] = {}
+        self._ids: dict[str, UUID] = {}
+        self._made = 0
+        for name, partitions in counts.items():
+            self.make(name, partitions)
+
+    def make(self, name: str, count: int) -> None:
+        """Create a topic, or give it more partitions."""
+        self.version += 1
+        self._counts[name] = count
+        if name not in self._ids:
+            self._made += 1
+            self._ids[name] = UUID(int=self._made)
+
+    def delete(self, name: str) -> None:
+        self.version += 1
+        del self._counts[name], self._ids[name]
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._counts)
+
+    def id_of(self, topic: str) -> UUID | None:
+        return self._ids.get(topic)
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        return next((name for name, known in self._ids.items() if known == topic_id), None)
+
+    def partition_count(self, topic: str) -> int:
+        return self._counts.get(topic, 0)
+
+
 class Workbench:
     """A loaded coordinator with clock and journal, and shortcuts for members."""
 
@@ -76,6 +113,7 @@ class Workbench:
         self.clock = HandClock(1_700_000_000.0)
         self.journal = journal or MemoryJournal()
         self.config = GroupConfig(**config)
+        self.topics = SomeTopics()
         self._ids = count(1)
         self.tasks: list[asyncio.Task[Any]] = []
         self.coordinator = self.another()
@@ -88,6 +126,7 @@ class Workbench:
             journal=self.journal,
             config=self.config,
             make_id=lambda: str(next(self._ids)),
+            topics=self.topics,
         )
 
     async def __aenter__(self) -> Workbench:

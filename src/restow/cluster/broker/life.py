@@ -201,6 +201,7 @@ class Life:
             journal=ReplicatedJournal(replicas, clock),
             config=group_config(configs),
             make_id=lambda: str(chance.uuid()),
+            topics=metadata,
         )
         return Services(
             broker_id=options.broker_id,

@@ -36,6 +36,8 @@ class MetadataCache:
         self.controller_id = -1
         self.brokers: dict[int, Endpoint] = {}
         self.topics: dict[str, TopicMetadata] = {}
+        self.version = 0
+        """Grows whenever topics or partitions come or go."""
         self._clock = clock
         self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
         """The controller's version; `topics` holds the version for clients."""
@@ -70,6 +72,15 @@ class MetadataCache:
     def partition_count(self, topic: str) -> int:
         """Return a topic's partition count; 0 for an unknown topic."""
         return len(self._partitions.get(topic, ()))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all topics."""
+        return tuple(self.topics)
+
+    def id_of(self, topic: str) -> UUID | None:
+        """Return the id of the topic with that name."""
+        known = self.topics.get(topic)
+        return None if known is None else known.topic_id
 
     def name_of(self, topic_id: UUID) -> str | None:
         """Return the name of the topic with that id."""
@@ -131,6 +142,8 @@ class MetadataCache:
             self._partitions[topic] = {}
             if topic_id is not None and topic_id.int:
                 self._names[topic_id] = topic
+        if it.partition not in self._partitions[topic]:
+            self.version += 1
         self._partitions[topic][it.partition] = it
         told.put(self._as_clients_see(it))
 
@@ -138,6 +151,7 @@ class MetadataCache:
         told = self.topics.get(topic)
         if told is None:
             return
+        self.version += 1
         self._partitions[topic].pop(partition, None)
         told.remove(partition)
         if not self._partitions[topic]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.config.table import InvalidConfig
 from restow.cluster.controller import ControllerConfig
 from restow.cluster.groups import GroupConfig
 from restow.cluster.net.server import ServerLimits
+from restow.errors import UnknownAssignor
 
 if TYPE_CHECKING:
     from restow.cluster.config.configs import BrokerConfigs
@@ -24,7 +26,35 @@ def group_config(configs: BrokerConfigs) -> GroupConfig:
         offset_metadata_max_bytes=configs.integer("offset.metadata.max.bytes"),
         offsets_retention_ms=configs.integer("offsets.retention.minutes") * _MINUTE_MS,
         offsets_retention_check_interval_ms=configs.integer("offsets.retention.check.interval.ms"),
+        assignors=_assignors(configs),
+        consumer_session_timeout_ms=_between(configs, "session.timeout.ms"),
+        consumer_heartbeat_interval_ms=_between(configs, "heartbeat.interval.ms"),
+        consumer_max_size=configs.integer("group.consumer.max.size"),
     )
+
+
+def _assignors(configs: BrokerConfigs) -> tuple[str, ...]:
+    """Return the names of the assignors of brokers, all of which must exist."""
+    from restow.assignors import get
+
+    named = configs.value("group.consumer.assignors")
+    if not isinstance(named, tuple) or not named:
+        raise InvalidConfig("group.consumer.assignors must name an assignor, such as uniform")
+    try:
+        return tuple(get(name).name for name in named)
+    except UnknownAssignor as error:
+        raise InvalidConfig(f"group.consumer.assignors: {error}") from error
+
+
+def _between(configs: BrokerConfigs, name: str) -> int:
+    """Return a config of the protocol `consumer` that has a smallest and a largest value."""
+    low, value, high = (configs.integer(f"group.consumer.{which}{name}") for which in ("min.", "", "max."))
+    if not low <= value <= high:
+        raise InvalidConfig(
+            f"group.consumer.{name} must be between group.consumer.min.{name} ({low}) and "
+            f"group.consumer.max.{name} ({high}), not {value}"
+        )
+    return value
 
 
 def controller_config(configs: BrokerConfigs) -> ControllerConfig:

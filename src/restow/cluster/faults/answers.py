@@ -138,6 +138,7 @@ _ECHOES: dict[int, tuple[Echo, ...]] = {
     44: (_RESOURCES,),
     45: (Echo("responses", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
     47: (Echo("topics", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
+    69: (Echo("groups", "group_ids", {"group_id": _ITSELF}),),
 }
 _FIXED: dict[int, Mapping[str, Any]] = {
     10: {"node_id": -1, "port": -1},

@@ -1,10 +1,14 @@
-"""Consumer groups of the classic protocol: members, leaders and committed offsets.
+"""Consumer groups of both protocols: members, assignments and committed offsets.
 
-`GroupCoordinator` is the entry point. `ClassicGroup` decides what an event means, `RunningGroup` carries it
-out, and an `OffsetsJournal` stores it.
+`GroupCoordinator` is the entry point. `ClassicGroup` and `ConsumerProtocolGroup` decide what an event means,
+`RunningGroup` and `RunningConsumerGroup` carry it out, and an `OffsetsJournal` stores it.
 """
 
 from restow.cluster.groups.config import GroupConfig
+from restow.cluster.groups.consumer.members import ConsumerGroupMember
+from restow.cluster.groups.consumer.records import by_topic_id
+from restow.cluster.groups.consumer.requests import ConsumerGroupDescription, HeartbeatReply, HeartbeatRequest
+from restow.cluster.groups.consumer.topics import TopicDirectory
 from restow.cluster.groups.coordinator import GroupCoordinator
 from restow.cluster.groups.partitions import partition_of_group
 from restow.cluster.groups.requests import (
@@ -22,16 +26,22 @@ from restow.cluster.groups.states import GroupState
 
 __all__ = [
     "CommitRequest",
+    "ConsumerGroupDescription",
+    "ConsumerGroupMember",
     "FetchedOffsets",
     "GroupConfig",
     "GroupCoordinator",
     "GroupDescription",
     "GroupState",
+    "HeartbeatReply",
+    "HeartbeatRequest",
     "JoinReply",
     "JoinRequest",
     "LeavingMember",
     "OffsetToCommit",
     "SyncReply",
     "SyncRequest",
+    "TopicDirectory",
+    "by_topic_id",
     "partition_of_group",
 ]

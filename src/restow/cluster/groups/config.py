@@ -20,3 +20,8 @@ class GroupConfig:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * _DAY_MS
     offsets_retention_check_interval_ms: int = 600_000
+    assignors: tuple[str, ...] = ("uniform", "range")
+    """Of the protocol `consumer`: by name, the default first."""
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_max_size: int = UNLIMITED

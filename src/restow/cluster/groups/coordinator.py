@@ -7,13 +7,21 @@ follow the leadership. Every response has an error code; no client request raise
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from restow.cluster.groups.offsets import CONSUMER_PROTOCOL_TYPE, expired, topics_read_by
+from restow.cluster.groups.consumer.members import JOINING_EPOCH
+from restow.cluster.groups.consumer.requests import (
+    ConsumerGroupDescription,
+    HeartbeatRefused,
+    HeartbeatReply,
+    check_heartbeat,
+)
+from restow.cluster.groups.consumer.running import RunningConsumerGroup
+from restow.cluster.groups.describing import describe_classic
 from restow.cluster.groups.requests import (
     NO_MEMBER,
     DeleteOffsetsReply,
-    DescribedMember,
     FetchedOffsets,
     GroupDescription,
     GroupListing,
@@ -23,6 +31,7 @@ from restow.cluster.groups.requests import (
     OffsetToCommit,
     SyncReply,
 )
+from restow.cluster.groups.running import RunningGroup
 from restow.cluster.groups.shard import Shard
 from restow.cluster.groups.states import GroupState
 from restow.wire.error_codes import ErrorCode
@@ -31,17 +40,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from restow.cluster.groups.config import GroupConfig
-    from restow.cluster.groups.group import ClassicGroup
+    from restow.cluster.groups.consumer.requests import HeartbeatRequest
+    from restow.cluster.groups.consumer.topics import TopicDirectory
     from restow.cluster.groups.journal import OffsetsJournal
     from restow.cluster.groups.requests import CommitRequest, JoinRequest, LeavingMember, SyncRequest
-    from restow.cluster.groups.roster import ClassicGroupMember
-    from restow.cluster.groups.running import RunningGroup
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock, Timer
 
 # A record's strings have at most 32,767 bytes; a member id is the client id and a suffix.
 _LONGEST_GROUP_ID_BYTES = 32_767
 _LONGEST_NAME_BYTES = 32_000
+
+
+AnyGroup: TypeAlias = RunningGroup | RunningConsumerGroup
 
 
 class GroupCoordinator:
@@ -55,12 +66,14 @@ class GroupCoordinator:
         journal: OffsetsJournal,
         config: GroupConfig,
         make_id: Callable[[], str],
+        topics: TopicDirectory,
     ) -> None:
         self._clock = clock
         self._partition_for = partition_for
         self._journal = journal
         self._config = config
         self._make_id = make_id
+        self._topics = topics
         self._shards: dict[int, Shard] = {}
         self._expiry_timer: Timer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -93,7 +106,12 @@ class GroupCoordinator:
         if partition in self._shards:
             return
         shard = self._shards[partition] = Shard(
-            partition, clock=self._clock, journal=self._journal, config=self._config, make_id=self._make_id
+            partition,
+            clock=self._clock,
+            journal=self._journal,
+            config=self._config,
+            make_id=self._make_id,
+            topics=self._topics,
         )
         try:
             await shard.load()
@@ -115,6 +133,10 @@ class GroupCoordinator:
             return JoinReply(error=error, member_id=request.member_id)
         shard = self._shards[self._partition_for(group_id)]
         running = shard.groups.get(group_id)
+        if isinstance(running, RunningConsumerGroup):
+            if not running.is_empty:
+                return JoinReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id=request.member_id)
+            running = shard.become_classic(running)
         if running is None:
             if request.member_id != NO_MEMBER:
                 return JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id)
@@ -123,7 +145,7 @@ class GroupCoordinator:
 
     async def sync(self, group_id: str, request: SyncRequest) -> SyncReply:
         """Sync. A group that is loading has lost its rebalance, so its members must join again."""
-        running = self._find(group_id)
+        running = self._find_classic(group_id)
         if running is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS)
         if running is None:
@@ -136,7 +158,7 @@ class GroupCoordinator:
         self, group_id: str, generation: int, member_id: str, instance_id: str | None = None
     ) -> ErrorCode:
         """Accept a heartbeat. While a group is loading, every heartbeat is accepted."""
-        running = self._find(group_id)
+        running = self._find_classic(group_id)
         if running is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return ErrorCode.NONE
         if running is None:
@@ -149,7 +171,7 @@ class GroupCoordinator:
         return error
 
     async def leave(self, group_id: str, members: Sequence[LeavingMember]) -> LeaveReply:
-        running = self._find(group_id)
+        running = self._find_classic(group_id)
         if isinstance(running, ErrorCode):
             return LeaveReply(running)
         if running is None:
@@ -159,6 +181,32 @@ class GroupCoordinator:
         results, effects = running.group.leave(members, self._clock.now_ms())
         running.apply(effects)
         return LeaveReply(ErrorCode.NONE, tuple(zip(members, results, strict=True)))
+
+    async def consumer_heartbeat(self, group_id: str, request: HeartbeatRequest) -> HeartbeatReply:
+        """Answer a heartbeat of the protocol `consumer`. A first one makes the group."""
+        running = self._find(group_id)
+        if isinstance(running, ErrorCode):
+            return HeartbeatReply(error=running)
+        try:
+            check_heartbeat(request, self._config.assignors)
+        except HeartbeatRefused as refused:
+            return HeartbeatReply(error=refused.code, message=str(refused))
+        if not request.member_id:
+            request = replace(request, member_id=self._make_id())
+        shard = self._shards[self._partition_for(group_id)]
+        joins = request.epoch == JOINING_EPOCH
+        if running is None and joins:
+            running = shard.create_consumer(group_id)
+        elif isinstance(running, RunningGroup) and joins and running.may_end:
+            running = shard.become_consumer(running)
+        if not isinstance(running, RunningConsumerGroup):
+            return HeartbeatReply(
+                error=ErrorCode.GROUP_ID_NOT_FOUND, message=f"Consumer group {group_id} not found."
+            )
+        reply = await running.heartbeat(request)
+        if running.group.is_new and not running.offsets and shard.groups.get(group_id) is running:
+            del shard.groups[group_id]  # its first member was refused
+        return reply
 
     # Offsets
 
@@ -174,12 +222,24 @@ class GroupCoordinator:
         return await running.commit(request, self._config.offset_metadata_max_bytes)
 
     async def fetch_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        member_id: str | None = None,
+        member_epoch: int = -1,
     ) -> FetchedOffsets:
-        """Return the committed offsets of these partitions, or of all that have one."""
+        """Return the committed offsets of these partitions, or of all that have one.
+
+        A member of the protocol `consumer` names itself, and must be in its present epoch.
+        """
         running = self._find(group_id, named=False)
         if isinstance(running, ErrorCode):
             return FetchedOffsets(running, {})
+        if isinstance(running, RunningConsumerGroup) and (member_id is not None or member_epoch >= 0):
+            error = running.group.fetch_error(member_id or "", member_epoch)
+            if error is not ErrorCode.NONE:
+                return FetchedOffsets(error, {})
         committed = running.offsets if running is not None else {}
         wanted = committed if partitions is None else partitions
         return FetchedOffsets(
@@ -199,12 +259,9 @@ class GroupCoordinator:
             return DeleteOffsetsReply(running, {})
         if running is None:
             return DeleteOffsetsReply(ErrorCode.GROUP_ID_NOT_FOUND, {})
-        group = running.group
-        in_use: frozenset[str] | None = frozenset()
-        if group.state is not GroupState.EMPTY:
-            if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-                return DeleteOffsetsReply(ErrorCode.NON_EMPTY_GROUP, {})
-            in_use = topics_read_by(group)
+        in_use = running.topics_in_use()
+        if isinstance(in_use, ErrorCode):
+            return DeleteOffsetsReply(in_use, {})
         results = {
             partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             if in_use is None or partition.topic in in_use
@@ -228,15 +285,29 @@ class GroupCoordinator:
         running = self._find(group_id, named=False)
         if isinstance(running, ErrorCode):
             return GroupDescription(error=running, group_id=group_id)
-        if running is None:
+        if running is None or isinstance(running, RunningConsumerGroup):
             return GroupDescription(group_id=group_id, state=GroupState.DEAD)
-        return _describe(running.group)
+        return describe_classic(running.group)
+
+    async def describe_consumer(self, group_id: str) -> ConsumerGroupDescription:
+        """Describe a group of the protocol `consumer`; others are not found."""
+        running = self._find(group_id)
+        if isinstance(running, ErrorCode):
+            return ConsumerGroupDescription(error=running, group_id=group_id)
+        if not isinstance(running, RunningConsumerGroup):
+            what = f"Group {group_id} {'not found' if running is None else 'is not a consumer group'}."
+            return ConsumerGroupDescription(
+                error=ErrorCode.GROUP_ID_NOT_FOUND, message=what, group_id=group_id
+            )
+        return running.group.describe()
 
     async def list(self) -> ListReply:
         loading = any(shard.is_loading for shard in self._shards.values())
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
-        groups = (running.group for running in self._running())
-        listed = (GroupListing(group.id, group.protocol_type or "", group.state) for group in groups)
+        listed = (
+            GroupListing(each.group.id, each.protocol_type, each.state_name, each.type_name)
+            for each in self._running()
+        )
         return ListReply(error, tuple(listed))
 
     async def delete_groups(self, group_ids: Iterable[str]) -> dict[str, ErrorCode]:
@@ -249,7 +320,7 @@ class GroupCoordinator:
             return running
         if running is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        if running.group.state is not GroupState.EMPTY:
+        if not running.is_empty:
             return ErrorCode.NON_EMPTY_GROUP
         return await self._end(running, tuple(running.offsets))
 
@@ -259,16 +330,15 @@ class GroupCoordinator:
         """Delete offsets past their retention, and empty groups without offsets."""
         now_ms, retention_ms = self._clock.now_ms(), self._config.offsets_retention_ms
         for running in self._running():
-            if running.commits_under_way or running.group.state is GroupState.DEAD:
+            if running.stored.commits_under_way:
                 continue
-            old = expired(running.offsets, running.group, now_ms, retention_ms)
-            nothing_left = len(old) == len(running.offsets) and not running.group.roster.pending
-            if running.group.state is GroupState.EMPTY and nothing_left:
+            old = running.expired(now_ms, retention_ms)
+            if running.may_end and len(old) == len(running.offsets):
                 await self._end(running, old)
             elif old:
                 await running.forget(old)
 
-    async def _end(self, running: RunningGroup, offsets: Sequence[TopicPartition]) -> ErrorCode:
+    async def _end(self, running: AnyGroup, offsets: Sequence[TopicPartition]) -> ErrorCode:
         """Delete a group. Its name is free at once; tombstones are written before a new group's records."""
         running.stop()
         del self._shards[self._partition_for(running.group.id)].groups[running.group.id]
@@ -282,11 +352,11 @@ class GroupCoordinator:
 
     # Finding a group
 
-    def _running(self) -> tuple[RunningGroup, ...]:
+    def _running(self) -> tuple[AnyGroup, ...]:
         """Return a copy of all groups, because they may change during an iteration."""
         return tuple(running for shard in self._shards.values() for running in shard.groups.values())
 
-    def _find(self, group_id: str, *, named: bool = True) -> RunningGroup | ErrorCode | None:
+    def _find(self, group_id: str, *, named: bool = True) -> AnyGroup | ErrorCode | None:
         """Return the group, None if there is none, or the error code.
 
         Only members' requests need a group id: old clients could commit offsets under an empty one.
@@ -300,6 +370,11 @@ class GroupCoordinator:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return shard.groups.get(group_id)
 
+    def _find_classic(self, group_id: str) -> RunningGroup | ErrorCode | None:
+        """Return the group if it is a classic one; members of the other protocol are unknown here."""
+        found = self._find(group_id)
+        return None if isinstance(found, RunningConsumerGroup) else found
+
     def _join_error(self, group_id: str, request: JoinRequest) -> ErrorCode | None:
         found = self._find(group_id)
         if isinstance(found, ErrorCode):
@@ -311,27 +386,3 @@ class GroupCoordinator:
         if any(len(name.encode()) > _LONGEST_NAME_BYTES for name in names):
             return ErrorCode.INVALID_REQUEST
         return None
-
-
-def _describe(group: ClassicGroup) -> GroupDescription:
-    """Describe a group. Assignments are included only while it is stable."""
-    stable = group.state is GroupState.STABLE
-    protocol_name = (group.protocol_name or "") if stable else ""
-    return GroupDescription(
-        group_id=group.id,
-        state=group.state,
-        protocol_type=group.protocol_type or "",
-        protocol_name=protocol_name,
-        members=tuple(_described(member, protocol_name if stable else None) for member in group.roster),
-    )
-
-
-def _described(member: ClassicGroupMember, protocol_name: str | None) -> DescribedMember:
-    return DescribedMember(
-        member_id=member.id,
-        instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        metadata=b"" if protocol_name is None else member.metadata(protocol_name),
-        assignment=b"" if protocol_name is None else member.assignment,
-    )

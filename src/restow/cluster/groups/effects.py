@@ -18,6 +18,7 @@ class TimerKind(Enum):
     JOIN = "members have had their time to join"
     SYNC = "members have had their time to fetch their assignment"
     SESSION = "a member has not been heard of"
+    REVOCATION = "a member has had its time to revoke partitions"
 
 
 class TimerKey(NamedTuple):

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 from restow.errors import RestowError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _LONGEST_STRING_BYTES = 2**15 - 1
 _LENGTH_BITS = 35
+_UUID_BYTES = 16
 
 
 class InvalidGroupRecord(RestowError):
@@ -34,6 +41,37 @@ def sized_bytes(data: bytes) -> bytes:
     return _INT32.pack(len(data)) + data
 
 
+def varint(number: int) -> bytes:
+    """Encode an unsigned varint."""
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*data, number))
+
+
+def compact_string(text: str | None) -> bytes:
+    """Encode a text, or null, as flexible versions do."""
+    if text is None:
+        return b"\0"
+    data = text.encode()
+    return varint(len(data) + 1) + data
+
+
+def compact_bytes(data: bytes) -> bytes:
+    return varint(len(data) + 1) + data
+
+
+def compact_array(elements: Sequence[bytes]) -> bytes:
+    return b"".join((varint(len(elements) + 1), *elements))
+
+
+def tagged_fields(fields: Mapping[int, bytes]) -> bytes:
+    """Encode the end of a structure: its optional fields by tag."""
+    parts = [varint(tag) + varint(len(data)) + data for tag, data in sorted(fields.items())]
+    return b"".join((varint(len(parts)), *parts))
+
+
 class FieldReader:
     """Reads bytes field by field; raises InvalidGroupRecord if they are truncated or invalid.
 
@@ -44,6 +82,9 @@ class FieldReader:
         self._data = data
         self._at = 0
         self.flexible = False
+
+    def int8(self) -> int:
+        return self._number(_INT8)
 
     def int16(self) -> int:
         return self._number(_INT16)
@@ -69,6 +110,9 @@ class FieldReader:
         except UnicodeDecodeError as error:
             raise InvalidGroupRecord(f"a text before byte {self._at} is not UTF-8: {error}") from error
 
+    def uuid(self) -> UUID:
+        return UUID(bytes=self._sized(_UUID_BYTES))
+
     def sized_bytes(self) -> bytes:
         data = self._sized(self._varint() - 1 if self.flexible else self.int32())
         if data is None:
@@ -82,12 +126,11 @@ class FieldReader:
             raise InvalidGroupRecord(f"{number} elements cannot be in the bytes from {self._at} on")
         return number
 
-    def structure_end(self) -> None:
-        """Skip the tagged fields, if there are any."""
-        if self.flexible:
-            for _ in range(self._varint()):
-                self._varint()
-                self._sized(self._varint())
+    def structure_end(self) -> dict[int, bytes]:
+        """Return the tagged fields, if there are any."""
+        if not self.flexible:
+            return {}
+        return {self._varint(): self._sized(self._varint()) or b"" for _ in range(self._varint())}
 
     def end(self) -> None:
         """Raise if bytes are left."""

@@ -67,6 +67,11 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     return frozenset(topics)
 
 
+def due_since_commit(value: OffsetValue, now_ms: int, retention_ms: int) -> bool:
+    """Return whether an offset's retention, counted from its commit, is over."""
+    return _is_due(value, None, now_ms, retention_ms)
+
+
 def _is_due(value: OffsetValue, empty_since_ms: int | None, now_ms: int, retention_ms: int) -> bool:
     if value.expires_at_ms is not None:
         return now_ms >= value.expires_at_ms

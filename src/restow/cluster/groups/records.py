@@ -1,7 +1,8 @@
 """The records of `__consumer_offsets`, byte for byte as Kafka writes and reads them.
 
-A key starts with its version, which gives its kind: 0 and 1 an offset, 2 a group; others are not of the
-classic protocol. A value starts with its own version. A record without a value is a tombstone.
+A key starts with its version, which gives its kind: 0 and 1 an offset, 2 a group of the classic protocol;
+those of the protocol `consumer` are in `consumer/records.py`. A value starts with its own version. A record
+without a value is a tombstone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from restow.cluster.groups.consumer.records import ConsumerGroupKey, read_consumer_key
 from restow.cluster.groups.fields import FieldReader, InvalidGroupRecord, nullable_string, sized_bytes, string
 
 OFFSET_KEY_VERSIONS = (0, 1)
@@ -88,17 +90,20 @@ def encode_group_key(key: GroupKey) -> bytes:
     return _INT16.pack(GROUP_KEY_VERSION) + string(key.group)
 
 
-def decode_key(data: bytes) -> OffsetKey | GroupKey | None:
-    """Decode a key; None for kinds outside the classic protocol."""
+def decode_key(data: bytes) -> OffsetKey | GroupKey | ConsumerGroupKey | None:
+    """Decode a key; None for kinds of other protocols."""
     fields = FieldReader(data)
     version = fields.int16()
     if version in OFFSET_KEY_VERSIONS:
-        key: OffsetKey | GroupKey = OffsetKey(fields.string(), fields.string(), fields.int32())
+        key: OffsetKey | GroupKey | ConsumerGroupKey | None = OffsetKey(
+            fields.string(), fields.string(), fields.int32()
+        )
     elif version == GROUP_KEY_VERSION:
         key = GroupKey(fields.string())
     else:
-        return None
-    fields.end()
+        key = read_consumer_key(fields, version)
+    if key is not None:
+        fields.end()
     return key
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from restow.cluster.groups.states import GroupState
     from restow.model import TopicPartition
@@ -108,14 +108,20 @@ class OffsetToCommit(NamedTuple):
 class CommitRequest:
     """Offsets from a member, or without a generation from a consumer that assigns itself.
 
-    `retention_ms` exists in requests before version 5.
+    `retention_ms` exists in requests before version 5. From version 9 on the generation may be the epoch of a
+    member of the protocol `consumer`.
     """
 
     generation: int = NO_GENERATION
     member_id: str = NO_MEMBER
     instance_id: str | None = None
     retention_ms: int | None = None
+    has_member_epoch: bool = False
     offsets: Mapping[TopicPartition, OffsetToCommit]
+
+    def only(self, partitions: Container[TopicPartition]) -> CommitRequest:
+        """Return the request for these partitions alone."""
+        return replace(self, offsets={p: it for p, it in self.offsets.items() if p in partitions})
 
 
 class FetchedOffsets(NamedTuple):
@@ -154,7 +160,8 @@ class GroupListing(NamedTuple):
 
     group_id: str
     protocol_type: str
-    state: GroupState
+    state: str
+    type: str
 
 
 class ListReply(NamedTuple):

@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, assert_never
 
 from restow.cluster.groups.effects import Arm, Disarm, Reply, Save
 from restow.cluster.groups.fields import InvalidGroupRecord
-from restow.cluster.groups.journal import group_error, offset_error
-from restow.cluster.groups.records import (
-    GroupKey,
-    OffsetKey,
-    OffsetValue,
-    encode_group_key,
-    encode_group_value,
-    encode_offset_key,
-    encode_offset_value,
-)
+from restow.cluster.groups.journal import group_error
+from restow.cluster.groups.offsets import CONSUMER_PROTOCOL_TYPE, expired, topics_read_by
+from restow.cluster.groups.records import GroupKey, encode_group_key, encode_group_value
 from restow.cluster.groups.states import GroupState
+from restow.cluster.groups.stored_offsets import StoredOffsets
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -28,6 +22,7 @@ if TYPE_CHECKING:
     from restow.cluster.groups.effects import Effect, Ticket, TimerKey
     from restow.cluster.groups.group import ClassicGroup
     from restow.cluster.groups.journal import JournalWriter, KeyAndValue
+    from restow.cluster.groups.records import OffsetValue
     from restow.cluster.groups.requests import (
         CommitRequest,
         JoinReply,
@@ -40,23 +35,57 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_TOMBSTONES_AT_ONCE = 1_000
-_LAST_MS = 2**63 - 1
-"""The latest timestamp that an offset record can hold."""
-
 
 class RunningGroup:
     """One group with the coordinator's clock and journal."""
 
+    type_name = "classic"
+
     def __init__(self, group: ClassicGroup, clock: Clock, writer: JournalWriter) -> None:
         self.group = group
-        self.offsets: dict[TopicPartition, OffsetValue] = {}
-        self.commits_under_way = 0
+        self.stored = StoredOffsets(group.id, writer)
         self._clock = clock
         self._writer = writer
         self._timers: dict[TimerKey, Timer] = {}
         self._waiting: dict[Ticket, Callable[[JoinReply | SyncReply], None]] = {}
         self._tickets = 0
+
+    # What it is like
+
+    @property
+    def protocol_type(self) -> str:
+        return self.group.protocol_type or ""
+
+    @property
+    def state_name(self) -> str:
+        return self.group.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        return self.group.state is GroupState.EMPTY
+
+    def topics_in_use(self) -> frozenset[str] | ErrorCode | None:
+        """Return the topics whose offsets must stay; None if unknown, an error if all must."""
+        if self.is_empty:
+            return frozenset()
+        if self.group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return ErrorCode.NON_EMPTY_GROUP
+        return topics_read_by(self.group)
+
+    def expired(self, now_ms: int, retention_ms: int) -> tuple[TopicPartition, ...]:
+        """Return the partitions whose offsets have expired."""
+        if self.group.state is GroupState.DEAD:
+            return ()
+        return expired(self.offsets, self.group, now_ms, retention_ms)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the group may go when it has no offsets left."""
+        return self.is_empty and not self.group.roster.pending
+
+    def resume(self) -> None:
+        """Start to coordinate the group here."""
+        self.apply(self.group.resume(self._clock.now_ms()))
 
     # Events that wait for a response
 
@@ -128,60 +157,22 @@ class RunningGroup:
 
     # Offsets
 
+    @property
+    def offsets(self) -> dict[TopicPartition, OffsetValue]:
+        return self.stored.by_partition
+
     async def commit(self, request: CommitRequest, metadata_limit: int) -> dict[TopicPartition, ErrorCode]:
-        """Write offsets. They are visible once written, even if the member has left meanwhile."""
+        """Write offsets, if the group allows it."""
         now_ms = self._clock.now_ms()
         error, effects = self.group.commit(request, now_ms)
         self.apply(effects)
         if error is not ErrorCode.NONE:
             return dict.fromkeys(request.offsets, error)
-        retention_ms = request.retention_ms
-        expires_at_ms = None if retention_ms is None else min(now_ms + retention_ms, _LAST_MS)
-        results: dict[TopicPartition, ErrorCode] = {}
-        values: dict[TopicPartition, OffsetValue] = {}
-        records: list[KeyAndValue] = []
-        for partition, (offset, leader_epoch, metadata) in request.offsets.items():
-            if len(metadata) > metadata_limit:
-                results[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                continue
-            value = OffsetValue(offset, leader_epoch, metadata, now_ms, expires_at_ms)
-            try:
-                records.append((encode_offset_key(self._key(partition)), encode_offset_value(value)))
-            except InvalidGroupRecord:
-                results[partition] = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
-                continue
-            values[partition] = value
-        if values:
-            self.commits_under_way += 1
-            written = self._writer.write(records, partial(self._committed, values))
-            outcome = offset_error(await asyncio.shield(written))
-            results |= dict.fromkeys(values, outcome)
-        return {partition: results[partition] for partition in request.offsets}
-
-    def _committed(self, values: dict[TopicPartition, OffsetValue], error: ErrorCode) -> None:
-        self.commits_under_way -= 1
-        if error is ErrorCode.NONE:
-            self.offsets |= values
+        return await self.stored.commit(request, now_ms, metadata_limit)
 
     async def forget(self, partitions: Iterable[TopicPartition]) -> ErrorCode:
         """Drop offsets at once and write tombstones, also for a dead group itself."""
-        records: list[KeyAndValue] = [
-            (encode_offset_key(self._key(partition)), None)
-            for partition in partitions
-            if self.offsets.pop(partition, None) is not None
-        ]
+        tombstones: list[KeyAndValue] = []
         if self.group.state is GroupState.DEAD and self.group.generation > 0:
-            records.append((encode_group_key(GroupKey(self.group.id)), None))
-        writes = [
-            self._writer.write(records[start : start + _TOMBSTONES_AT_ONCE], _nobody_waits)
-            for start in range(0, len(records), _TOMBSTONES_AT_ONCE)
-        ]
-        errors = [offset_error(await asyncio.shield(write)) for write in writes]
-        return next((error for error in errors if error is not ErrorCode.NONE), ErrorCode.NONE)
-
-    def _key(self, partition: TopicPartition) -> OffsetKey:
-        return OffsetKey(self.group.id, partition.topic, partition.partition)
-
-
-def _nobody_waits(error: ErrorCode) -> None:
-    """Ignore the result. Tombstones that failed are written again at the next expiry."""
+            tombstones.append((encode_group_key(GroupKey(self.group.id)), None))
+        return await self.stored.forget(partitions, tombstones)

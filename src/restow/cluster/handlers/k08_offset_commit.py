@@ -1,7 +1,7 @@
 """OffsetCommit: store a group's offsets in `__consumer_offsets`, then acknowledge.
 
 Behaviour: unknown partitions are refused one by one; the others are committed.
-Versions: 2 to 4 have a retention time; 6 adds the leader epoch, 7 static members.
+Versions: 2 to 4 have a retention time; 6 adds the leader epoch, 7 static members, 9 member epochs of KIP-848.
 Not supported: versions 0 and 1, which store offsets elsewhere.
 """
 
@@ -14,6 +14,7 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, OffsetCommitResponse
 
 _LAST_WITH_RETENTION = 4
+_FIRST_WITH_MEMBER_EPOCH = 9
 
 
 @handles(8, range(2, 10))
@@ -36,6 +37,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
         member_id=body.member_id,
         instance_id=body.group_instance_id,
         retention_ms=body.retention_time_ms if keeps else None,
+        has_member_epoch=request.api_version >= _FIRST_WITH_MEMBER_EPOCH,
         offsets=offsets,
     )
     if offsets:

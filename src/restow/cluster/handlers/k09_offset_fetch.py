@@ -1,9 +1,9 @@
 """OffsetFetch: return groups' committed offsets.
 
 Behaviour: without a committed offset the response has offset -1 and no error.
-Versions: 1 has errors per partition only; from 2 on null asks for all offsets; 8 asks for several groups.
-`require_stable` (7) has no effect without transactions.
-Not supported: version 0, which reads offsets stored elsewhere; member epochs (9) of KIP-848.
+Versions: 1 has errors per partition only; from 2 on null asks for all offsets; 8 asks for several groups; 9
+has member epochs of KIP-848. `require_stable` (7) has no effect without transactions.
+Not supported: version 0, which reads offsets stored elsewhere.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from restow.cluster.groups import FetchedOffsets
 
 _FIRST_WITH_GROUPS = 8
+_FIRST_WITH_MEMBER_EPOCH = 9
 _FIRST_WITH_GROUP_ERROR = 2
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopic
 _GroupTopic = OffsetFetchResponse.OffsetFetchResponseGroup.OffsetFetchResponseTopics
@@ -39,7 +40,13 @@ async def handle(request: Request, context: RequestContext) -> Message:
         )
     answers = []
     for group in body.groups:
-        found = await groups.fetch_offsets(group.group_id, _wanted(group.topics))
+        names_itself = request.api_version >= _FIRST_WITH_MEMBER_EPOCH
+        found = await groups.fetch_offsets(
+            group.group_id,
+            _wanted(group.topics),
+            member_id=group.member_id if names_itself else None,
+            member_epoch=group.member_epoch if names_itself else -1,
+        )
         answers.append(
             OffsetFetchResponse.OffsetFetchResponseGroup(
                 group_id=group.group_id,

@@ -1,6 +1,6 @@
 """ListGroups: return the groups that this broker coordinates.
 
-Versions: 4 returns and filters by states, 5 by types. All groups are classic.
+Versions: 4 returns and filters by states, 5 by types: classic and consumer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from restow.wire.messages import ListGroupsResponse, Message
 
 _FIRST_WITH_STATES = 4
 _FIRST_WITH_TYPES = 5
-_TYPE = "classic"
 
 
 @handles(16, range(6))
@@ -25,10 +24,10 @@ async def handle(request: Request, context: RequestContext) -> Message:
             ListGroupsResponse.ListedGroup(
                 group_id=each.group_id,
                 protocol_type=each.protocol_type,
-                group_state=each.state.value,
-                group_type=_TYPE,
+                group_state=each.state,
+                group_type=each.type,
             )
             for each in reply.groups
-            if (not states or each.state.value.lower() in states) and (not types or _TYPE in types)
+            if (not states or each.state.lower() in states) and (not types or each.type in types)
         ],
     )

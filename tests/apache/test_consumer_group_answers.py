@@ -1,0 +1,361 @@
+"""Groups of the protocol `consumer`: the same requests to the embedded cluster and to Apache Kafka 4.3.1.
+
+Apache gets the settings with which a target is computed at once, as it is here; otherwise its answers would
+depend on the time between two heartbeats.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.apache import apache_kafka
+from harness.jars import KAFKA_4
+from restow.wire import messages
+from restow.wire.error_codes import ErrorCode
+from tests.apache.raw_client import RawClient
+from tests.clients.embedded import embedded, wait_until
+from tests.conftest import needs_kafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+pytestmark = pytest.mark.apache
+
+AT_ONCE = {
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.assignor.offload.enable": "false",
+}
+TOPICS = {"t": 6, "u.one": 2, "u.two": 1}
+
+
+class Talk:
+    """One cluster, the ids of its topics, and what it has answered."""
+
+    def __init__(self, client: RawClient) -> None:
+        self.client = client
+        self.answers: list[Any] = []
+        create = messages.CreateTopicsRequest
+        topics = [
+            create.CreatableTopic(name=name, num_partitions=count, replication_factor=1)
+            for name, count in TOPICS.items()
+        ]
+        client.ask(7, create(topics=topics, timeout_ms=60_000))
+        self.ids: dict[str, UUID] = {}
+        wait_until(self._knows_topics, "the topics have leaders")
+        wait_until(self._has_coordinator, "groups have a coordinator")
+
+    def _knows_topics(self) -> bool:
+        asked = [messages.MetadataRequest.MetadataRequestTopic(name=name) for name in TOPICS]
+        answer = self.client.ask(12, messages.MetadataRequest(topics=asked))
+        self.ids = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
+        return len(self.ids) == len(TOPICS) and not any(
+            partition.error_code for topic in answer.topics for partition in topic.partitions
+        )
+
+    def _has_coordinator(self) -> bool:
+        answer = self.client.ask(4, messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+        return not answer.coordinators[0].error_code
+
+    def beat(self, member: str, epoch: int, group: str = "g", **fields: Any) -> None:
+        """Send a heartbeat; `owned` has partition numbers by topic."""
+        request = messages.ConsumerGroupHeartbeatRequest
+        owned = fields.pop("owned", None)
+        if owned is not None:
+            fields["topic_partitions"] = [
+                request.TopicPartitions(topic_id=self.ids[topic], partitions=list(numbers))
+                for topic, numbers in owned.items()
+            ]
+        answer = self.client.ask(1, request(group_id=group, member_id=member, member_epoch=epoch, **fields))
+        names = {topic_id: name for name, topic_id in self.ids.items()}
+        given = None
+        if answer.assignment is not None:
+            given = {
+                names.get(each.topic_id, "another"): sorted(each.partitions)
+                for each in answer.assignment.topic_partitions
+            }
+        error = ErrorCode(answer.error_code).name
+        self.answers.append((f"{member} in {epoch}", error, answer.member_id, answer.member_epoch, given))
+
+    def join(self, member: str, **fields: Any) -> None:
+        """Join, by default with a subscription to t."""
+        first = {"rebalance_timeout_ms": 300_000, "subscribed_topic_names": ["t"], "owned": {}}
+        self.beat(member, 0, **(first | fields))
+
+    def commit(self, member: str, epoch: int, partition: int = 0, version: int = 9) -> None:
+        request = messages.OffsetCommitRequest
+        topic = request.OffsetCommitRequestTopic
+        answer = self.client.ask(
+            version,
+            request(
+                group_id="g",
+                member_id=member,
+                generation_id_or_member_epoch=epoch,
+                topics=[
+                    topic(
+                        name="t",
+                        partitions=[
+                            topic.OffsetCommitRequestPartition(
+                                partition_index=partition, committed_offset=0, committed_metadata=""
+                            )
+                        ],
+                    )
+                ],
+            ),
+        )
+        error = answer.topics[0].partitions[0].error_code
+        self.answers.append((f"{member} commits in {epoch} v{version}", ErrorCode(error).name))
+
+    def fetch(self, member: str | None, epoch: int) -> None:
+        request = messages.OffsetFetchRequest
+        group = request.OffsetFetchRequestGroup(
+            group_id="g", member_id=member, member_epoch=epoch, topics=None
+        )
+        answer = self.client.ask(9, request(groups=[group]))
+        self.answers.append((f"{member} fetches in {epoch}", ErrorCode(answer.groups[0].error_code).name))
+
+    def describe(self, group: str = "g") -> None:
+        """Describe the group in both ways, and list it."""
+        answer = self.client.ask(1, messages.ConsumerGroupDescribeRequest(group_ids=[group])).groups[0]
+        members = sorted(
+            (
+                member.member_id,
+                member.instance_id,
+                member.rack_id,
+                member.member_epoch,
+                list(member.subscribed_topic_names),
+                member.subscribed_topic_regex,
+                member.member_type,
+                _by_name(member.assignment),
+                _by_name(member.target_assignment),
+            )
+            for member in answer.members
+        )
+        error = ErrorCode(answer.error_code).name
+        epochs = answer.group_epoch, answer.assignment_epoch
+        self.answers.append((error, answer.group_state, *epochs, answer.assignor_name, members))
+        classic = self.client.ask(5, messages.DescribeGroupsRequest(groups=[group])).groups[0]
+        self.answers.append((ErrorCode(classic.error_code).name, classic.group_state))
+        listed = self.client.ask(5, messages.ListGroupsRequest(states_filter=[], types_filter=[])).groups
+        self.answers.append(
+            sorted((it.group_id, it.protocol_type, it.group_state, it.group_type) for it in listed)
+        )
+
+    def delete(self, group: str) -> None:
+        answer = self.client.ask(2, messages.DeleteGroupsRequest(groups_names=[group]))
+        self.answers.append(("delete", ErrorCode(answer.results[0].error_code).name))
+
+
+def _by_name(assignment: Any) -> dict[str, list[int]]:
+    return {each.topic_name: sorted(each.partitions) for each in assignment.topic_partitions}
+
+
+def members_come_and_go(talk: Talk) -> None:
+    """A member joins, a second takes half, commits are fenced by epoch, and all leave."""
+    talk.join("a")
+    talk.describe()
+    talk.beat("a", 2)
+    talk.commit("a", 2)
+    talk.join("b")
+    talk.beat("b", 3)
+    talk.describe()
+    talk.beat("a", 2)  # told to revoke
+    talk.beat("a", 2, owned={"t": range(6)})  # has not yet
+    talk.commit("a", 2)
+    talk.commit("a", 3)
+    talk.beat("b", 3)  # still waits
+    talk.beat("a", 2, owned={"t": range(3)})
+    talk.beat("b", 3)
+    talk.describe()
+    talk.commit("a", 2)
+    talk.commit("a", 2, partition=5)
+    talk.commit("a", 3, version=8)
+    talk.commit("b", 3)
+    talk.commit("b", 2, partition=5)
+    talk.commit("nobody", 3)
+    talk.commit("", -1)
+    talk.fetch("a", 3)
+    talk.fetch("a", 2)
+    talk.fetch("nobody", 2)
+    talk.fetch(None, -1)
+    talk.beat("a", 3, rebalance_timeout_ms=300_000, subscribed_topic_names=["t"], owned={"t": range(3)})
+    talk.beat("a", 3, subscribed_topic_names=["t", "u.one"])
+    talk.beat("b", 3)
+    talk.beat("a", 4)
+    talk.describe()
+    talk.beat("a", -1)
+    talk.beat("b", 4)
+    talk.beat("b", 5)
+    talk.delete("g")
+    talk.beat("b", -1)
+    talk.describe()
+    talk.commit("", -1)
+    talk.delete("g")
+    talk.describe()
+
+
+def members_err(talk: Talk) -> None:
+    """Wrong epochs, unknown members and requests that make no sense."""
+    talk.beat("a", 2)
+    talk.beat("a", -1)
+    talk.beat("a", 0)
+    talk.join("")
+    talk.join("a", rebalance_timeout_ms=-1)
+    talk.join("a", subscribed_topic_names=None)
+    talk.join("a", owned=None)
+    talk.join("a", owned={"t": [1]})
+    talk.join("a", server_assignor="nonesuch")
+    talk.join("a", instance_id="")
+    talk.join("a", rack_id="")
+    talk.beat("a", -2)
+    talk.beat("a", -3)
+    talk.join("a", group="")
+    talk.join("a", subscribed_topic_names=None, subscribed_topic_regex="(")
+    talk.join("a", subscribed_topic_names=None, subscribed_topic_regex="(?=t)t")
+    talk.join("a")
+    talk.beat("a", 0)
+    talk.join("a")
+    talk.beat("a", 3)
+    talk.beat("b", 2)
+    talk.join("b", server_assignor="range")
+    talk.beat("a", 2, owned={"t": range(3)})
+    talk.beat("a", 2, owned={"t": range(3)})  # the answer was lost
+    talk.beat("a", 2, owned={"t": range(4)})
+    talk.beat("a", 2)
+    talk.describe()
+    talk.join("a")  # as a fenced member does
+    talk.beat("b", -1)
+    talk.beat("b", -1)
+    talk.beat("a", -1)
+
+
+def static_members(talk: Talk) -> None:
+    """A static member leaves for a while, comes back under another id, and keeps its partitions."""
+    talk.join("a", instance_id="one", rack_id="r1")
+    talk.join("b", instance_id="one")
+    talk.join("a", instance_id="one")
+    talk.beat("a", 2, instance_id="one")
+    talk.beat("x", 2, instance_id="one")
+    talk.beat("x", 2, instance_id="other")
+    talk.beat("a", -2, instance_id="one")
+    talk.describe()
+    talk.beat("a", 2, instance_id="one")
+    talk.join("c", instance_id="one")
+    talk.describe()
+    talk.beat("c", 2, instance_id="one")
+    talk.beat("a", -1, instance_id="one")
+    talk.beat("c", -1, instance_id="one")
+    talk.describe()
+
+
+def unknown_and_several_topics(talk: Talk) -> None:
+    """Topics that do not exist, several topics, members with different ones."""
+    talk.join("a", subscribed_topic_names=["nonesuch"])
+    talk.join("b", subscribed_topic_names=["u.two", "nonesuch"])
+    talk.beat("a", 2)
+    talk.describe()
+    talk.beat("b", 3, subscribed_topic_names=[])
+    talk.beat("a", 3, owned={})
+    talk.describe()
+    talk.beat("a", -1)
+    talk.beat("b", -1)
+
+
+def three_members(talk: Talk) -> None:
+    """Members wait for each other's partitions, and one vanishes between revoking and telling so."""
+    for member in ("a", "b", "c"):
+        talk.join(member)
+    talk.beat("a", 2, owned={"t": range(6)})
+    talk.beat("b", 3)
+    talk.beat("c", 4)
+    talk.describe()
+    talk.beat("a", 2, owned={"t": [0, 1]})
+    talk.beat("b", 3)
+    talk.beat("c", 4)
+    talk.describe()
+    talk.beat("a", -1)
+    talk.beat("b", 4)
+    talk.beat("c", 4)
+    talk.beat("b", 5)
+    talk.beat("c", 5)
+    talk.describe()
+    talk.beat("b", -1)
+    talk.beat("c", 5)
+    talk.beat("c", 6)
+    talk.beat("c", -1)
+
+
+def two_static_members(talk: Talk) -> None:
+    """A second static member joins while the first is away, and the first comes back to less."""
+    talk.join("a", instance_id="one")
+    talk.beat("a", -2, instance_id="one")
+    talk.join("b", instance_id="two")
+    talk.describe()
+    talk.join("c", instance_id="one")
+    talk.beat("b", 3, instance_id="two")
+    talk.describe()
+    talk.beat("c", 3, instance_id="one", owned={"t": range(3)})
+    talk.beat("b", 3, instance_id="two")
+    talk.describe()
+    talk.beat("b", -1, instance_id="two")
+    talk.beat("c", -1, instance_id="one")
+
+
+def a_regular_expression(talk: Talk) -> None:
+    """Apache resolves it a little later than the answer; so only the end is compared."""
+    talk.join("a", subscribed_topic_names=None, subscribed_topic_regex=r"u\..*|__.*")
+    epoch = talk.answers.pop()[3]
+
+    def has_all() -> bool:
+        nonlocal epoch
+        talk.beat("a", epoch)
+        epoch = talk.answers.pop()[3]
+        talk.describe()
+        (member,) = talk.answers[-3][-1]
+        return len(member[-2]) >= 2
+
+    wait_until(has_all, "the member has its topics")
+    found = talk.answers[-3][-1][0]
+    topics = found[-2]
+    talk.answers[:] = [(found[5], topics | {"__consumer_offsets": bool(topics["__consumer_offsets"])})]
+    talk.beat("a", -1)
+
+
+SCENES = (
+    members_come_and_go,
+    members_err,
+    static_members,
+    unknown_and_several_topics,
+    three_members,
+    two_static_members,
+    a_regular_expression,
+)
+
+
+@pytest.fixture(scope="module")
+def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+    with ExitStack() as stack:
+        with needs_kafka():
+            cluster = stack.enter_context(
+                apache_kafka(tmp_path_factory.mktemp("kafka"), version=KAFKA_4, settings=AT_ONCE)
+            )
+        yield Talk(stack.enter_context(RawClient(cluster.bootstrap)))
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+    with embedded(data=tmp_path_factory.mktemp("ours")) as running, RawClient(running.bootstrap) as client:
+        yield Talk(client)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_group_answers_like_apache(ours: Talk, apache: Talk, scene: Any) -> None:
+    """Compare error codes, epochs, assignments and descriptions; every scene leaves its group empty."""
+    for talk in (ours, apache):
+        talk.answers.clear()
+        scene(talk)
+        talk.delete("g")
+    assert ours.answers == apache.answers
