@@ -92,7 +92,8 @@ async def move_between_brokers(
         assert summary is not None
         assert (summary.partitions_moved, summary.partitions_left) == (6, 0)
         assert (summary.copied_bytes, summary.left_bytes, summary.busiest_bytes) == (lies, 0, lies)
-        assert summary.predicted_s == pytest.approx(plan.bytes_to_copy / rate, rel=0.2)
+        least_s = plan.bytes_to_copy / rate
+        assert 0.98 * least_s <= summary.predicted_s <= 1.1 * least_s + 2
         told = [each.predicted for each in stage.statuses]
         assert [each for each in told if each is None] == []
         (kept,) = (await stage.world.runs()).all()

@@ -63,6 +63,7 @@ _MOST_MOVES, _MOST_PARTITIONS = 300, 5_000
 _EXACT_MOVES, _FEWEST_GRAINS, _MOST_GRAINS = 3_000, 600, 6_000
 """Larger plans are rehearsed in grains of time: what ends within one of them is dealt with together."""
 _LEAST_RATE, _SEARCHES = 1_000, 24
+_TRIES, _SAFELY = 5, 0.002
 
 
 def rehearse(
@@ -160,10 +161,12 @@ class RehearsalStage:
 
         The executor takes a little longer than the model that finds the throttle: it gets that much less.
         """
-        told = self.rehearse(self.lowest_throttle(deadline_s, flags), flags, deadline_s, faults)
-        if deadline_s < told.seconds.p90 < inf:
-            less_s = deadline_s * deadline_s / told.seconds.p90
-            told = self.rehearse(self.lowest_throttle(less_s, flags), flags, deadline_s, faults)
+        aim_s = deadline_s
+        for _ in range(_TRIES):
+            told = self.rehearse(self.lowest_throttle(aim_s, flags), flags, deadline_s, faults)
+            if not deadline_s < told.seconds.p90 < inf:
+                break
+            aim_s *= deadline_s / told.seconds.p90 - _SAFELY
         return told
 
     def rehearse(
@@ -240,7 +243,7 @@ class RehearsalStage:
                 low = middle
             if high <= low * 1.005:
                 break
-        return f"{high}B/s"
+        return _readable(high)
 
     def _range(self, options: RunOptions, usual_s: float) -> tuple[float, float]:
         """Return the time with slow and with fast constants; of a large plan, by its busiest broker."""
@@ -344,3 +347,10 @@ class RehearsalStage:
             leaders_moved=len(run.cluster.leader_changes),
             progress=curve_of(run.movement),
         )
+
+
+def _readable(rate: int) -> str:
+    """Return a rate with three digits, rounded up, like `1840kB/s`."""
+    digits = 10 ** max(0, len(str(rate)) - 3)
+    rounded = -(-rate // digits) * digits
+    return f"{rounded // 1000}kB/s" if rounded >= 10_000 else f"{rounded}B/s"

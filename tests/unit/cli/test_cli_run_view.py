@@ -109,9 +109,19 @@ def test_picture_shows_what_a_dead_broker_has_copied_as_unknown() -> None:
 
 
 def test_picture_of_a_paused_run_gives_no_time_left() -> None:
-    shown = drawn(run_status(paused=ASKED_TO_PAUSE))
+    unknown = replace(run_status().report, eta_s=None)
+    shown = drawn(run_status(paused=ASKED_TO_PAUSE, report=unknown))
     assert "time left unknown while paused" in shown
     assert "min left" not in shown
+
+
+def test_picture_of_a_paused_run_in_which_nothing_waits_gives_the_time_left() -> None:
+    assert " left" in drawn(run_status(paused=ASKED_TO_PAUSE))
+
+
+@pytest.mark.parametrize("paused", [None, ASKED_TO_PAUSE])
+def test_picture_of_a_run_that_has_ended_gives_no_time_left(paused: str | None) -> None:
+    assert " left" not in drawn(run_status(ended="done", paused=paused))
 
 
 def test_log_line_of_a_pause_is_a_sentence() -> None:

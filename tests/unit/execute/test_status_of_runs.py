@@ -14,6 +14,7 @@ from restow.cli.runs import flags
 from restow.execute.progress.watch import watch
 from restow.execute.run import start
 from restow.execute.run.control import ControlRequest
+from restow.execute.run.options import run_options
 from restow.model import Limits, TopicPartition
 from tests.unit.execute.fake_admin import MB, FakeAdmin
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
@@ -85,6 +86,24 @@ def test_time_left_is_unknown_while_a_run_is_paused_and_known_again_when_it_goes
     known = [each.report.eta_s for each in later if each.report.eta_s is not None]
     assert known
     assert known[0] < 2 * left_bytes / stage.admin.rate, "the pause counts as no time of copying"
+
+
+def test_time_left_is_known_while_a_run_is_paused_in_which_nothing_waits(stage: Stage) -> None:
+    stage.after(6, lambda: control_of(stage).request(ControlRequest(paused=True)))
+    stage.after(8, lambda: control_of(stage).request(ControlRequest(paused=False)))
+    stage.admin.rate = 5 * MB
+    options = run_options(throttle="5MB/s")
+    assert stage.execute(plan_for(stage, [(4, 2), (1, 4), (2, 4), (2, 4)]), options).is_good
+    paused = [each for each in stage.statuses if each.paused]
+    assert paused
+    assert None not in {each.report.eta_s for each in paused}
+
+
+def test_run_that_has_ended_has_no_time_left(stage: Stage) -> None:
+    stage.admin.rate = 5 * MB
+    assert stage.execute(plan_for(stage, [(4, 2), (1, 4)]), run_options(throttle="5MB/s")).is_good
+    assert stage.statuses[-1].ended is not None
+    assert stage.statuses[-1].report.eta_s == 0
 
 
 def test_pause_says_who_paused_the_run_and_how_it_goes_on(stage: Stage) -> None:

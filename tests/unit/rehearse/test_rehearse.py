@@ -152,10 +152,18 @@ def test_deadline_finds_the_lowest_throttle_that_is_done_in_time(tmp_path: Path)
     told = told_of(plan, snapshot, tmp_path, throttle=None, deadline="10m")
     assert told.holds
     assert told.seconds.p90 <= 600
-    slower = run_options(throttle=f"{int(int(told.throttle.removesuffix('B/s')) * 0.97)}B/s")
+    slower = run_options(throttle=f"{int(int(told.throttle.removesuffix('kB/s')) * 970)}B/s")
     slow = Calibration().slow
     missed = run_events(plan, snapshot, slower, slow, ClientLoads(), start_ms=START_MS)
     assert missed.run.seconds > 600
+
+
+@pytest.mark.parametrize("deadline", ["61s", "97s", "3m", "20m"])
+def test_deadline_finds_a_throttle_that_meets_it(tmp_path: Path, deadline: str) -> None:
+    """Also where setting and removing throttles, and the executor's looks, take a part of the time."""
+    snapshot = cluster()
+    told = told_of(plan_to(snapshot, 4, 5), snapshot, tmp_path, throttle=None, deadline=deadline)
+    assert told.problems == ()
 
 
 def test_deadline_that_cannot_be_met_is_refused_with_the_earliest(tmp_path: Path) -> None:

@@ -77,11 +77,15 @@ def _throttle(status: RunStatus) -> str:
 
 def _bytes(status: RunStatus) -> Text:
     report = status.report
-    left = "time left unknown while paused" if status.paused else until(report.eta_s)
+    left = "   " + until(report.eta_s)
+    if status.ended is not None:
+        left = ""
+    elif status.paused and report.eta_s is None:
+        left = "   time left unknown while paused"
     text = Text(f"{_bar(report.done_bytes, report.to_do_bytes)} ", style="green")
     text.append(
         f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}   "
-        f"{human_bytes(report.rate)}/s in all   {left}",
+        f"{human_bytes(report.rate)}/s in all{left}",
         style="default",
     )
     return text

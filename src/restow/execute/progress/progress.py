@@ -194,7 +194,7 @@ class RunProgress:
         time_left: Callable[[RestOfRun], float | None] = lambda _: None,
         paused: bool = False,
     ) -> ProgressReport:
-        """Return the progress. A paused run has no `time_left`: nobody knows when it goes on."""
+        """Return the progress. A paused run with waiting steps has no `time_left`: when will it go on?"""
         throttle, in_progress = throttle or ThrottleRates(), tuple(in_progress)
         self._observation = observation
         self._settle(observation)

@@ -268,8 +268,8 @@ class RunReporter:
             self._in_progress.steps,
             throttle=wanted,
             foreign_rates=self._throttling.foreign_rates,
-            time_left=self._seconds_left,
-            paused=paused is not None,
+            time_left=self._seconds_left if ended is None else self._nothing_left,
+            paused=paused is not None and self._schedule.left > len(self._in_progress),
         )
         self._copied.add(self._seconds, self._progress.copied.copied_bytes)
         if ended is None:
@@ -332,6 +332,9 @@ class RunReporter:
             busiest="" if busiest is None else str(busiest[0]),
             busiest_bytes=0 if busiest is None else busiest[1],
         )
+
+    def _nothing_left(self, _: RestOfRun) -> float | None:
+        return None if self._schedule.left else 0.0
 
     def _seconds_left(self, rest: RestOfRun) -> float | None:
         pace = self._pace
