@@ -12,9 +12,9 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from restow.sim.reading import fetch
+from restow.sim.reading import fetch, records_in
 from restow.sim.subscription import COOPERATIVE, assigned, assignments, subscription
-from restow.wire.batches import LENGTH_ENDS, scan
+from restow.wire.batches import scan
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import (
     FindCoordinatorRequest,
@@ -26,7 +26,6 @@ from restow.wire.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from restow.wire.records import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -312,7 +311,7 @@ class SimConsumer:
         offset = self._positions[partition]
         batches = bytes(found.records or b"")
         for position, header in scan(batches):
-            records = parse(batches[position : position + LENGTH_ENDS + header.length])
+            records = records_in(batches[position : position + header.size])
             self._record.read[partition].update(
                 each.value or b"" for each in records if each.offset >= offset
             )

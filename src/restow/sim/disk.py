@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class SimDisk:
         self._folders: dict[str, set[str]] = {"/": set()}
         self._locks: set[str] = set()
         self._volumes: dict[str, Volume] = {"/": Volume()}
+        self._mounts: dict[str, str] = {}
+        """The mounts of paths, once looked up."""
         self._life = 0
         self._made = self._journaled = 0
         """How many files were made, and how many of their directory entries are on disk."""
@@ -82,7 +85,11 @@ class SimDisk:
 
     def volume(self, path: str) -> Volume:
         """Return the volume mounted at this directory; make it if missing."""
-        return self._volumes.setdefault(_tidy(path), Volume())
+        mount = _tidy(path)
+        if mount not in self._volumes:
+            self._volumes[mount] = Volume()
+            self._mounts.clear()
+        return self._volumes[mount]
 
     def fill(self, path: str, room_bytes: int) -> None:
         """Leave only so much room on the volume mounted at this directory."""
@@ -213,7 +220,8 @@ class SimDisk:
     def space(self, path: str) -> tuple[int, int]:
         path = self._usable(path)
         mount, volume = self._volume_of(path)
-        used = sum(len(inode.data) for each, inode in self._files.items() if _within(each, mount))
+        folder = mount.rstrip("/") + "/"
+        used = sum(len(inode.data) for each, inode in self._files.items() if each.startswith(folder))
         return volume.total_bytes, max(0, volume.total_bytes - used)
 
     def lock(self, path: str) -> _SimLock | None:
@@ -251,8 +259,11 @@ class SimDisk:
         return path
 
     def _volume_of(self, path: str) -> tuple[str, Volume]:
-        best = max((mount for mount in self._volumes if _within(path, mount)), key=len)
-        return best, self._volumes[best]
+        mount = self._mounts.get(path)
+        if mount is None:
+            mount = max((each for each in self._volumes if _within(path, each)), key=len)
+            self._mounts[path] = mount
+        return mount, self._volumes[mount]
 
     def _add(self, path: str, inode: _Inode) -> _Inode:
         if _split(path)[0] not in self._folders:
@@ -321,6 +332,7 @@ class _SimLock:
         self._locks.discard(self._path)
 
 
+@lru_cache(maxsize=4096)
 def _tidy(path: str) -> str:
     return os.path.normpath("/" + path.lstrip("/"))
 

@@ -48,6 +48,10 @@ class SimProducer:
     def __init__(self, client: SimClient, brokers: Iterable[int], topic: str) -> None:
         self._client, self._brokers, self._topic = client, tuple(brokers), topic
         self.lanes: defaultdict[int, Lane] = defaultdict(Lane)
+        self._busy: dict[int, Lane] = {}
+        """The lanes with records that are not acknowledged."""
+        self.newly_acknowledged: dict[int, Lane] = {}
+        """The lanes with acknowledgements that nobody has looked at yet; whoever looks removes them."""
         self._leaders: dict[int, int] = {}
         self._id: tuple[int, int] | None = None
 
@@ -57,11 +61,12 @@ class SimProducer:
 
     @property
     def is_idle(self) -> bool:
-        return not any(lane.waiting or lane.batch for lane in self.lanes.values())
+        return not self._busy
 
     def put(self, partition: int, value: bytes) -> None:
         """Send this value with the next round."""
-        self.lanes[partition].waiting.append(value)
+        lane = self._busy[partition] = self.lanes[partition]
+        lane.waiting.append(value)
 
     async def round(self) -> None:
         """Send the waiting batches, one request to each leader, and handle the responses."""
@@ -69,11 +74,10 @@ class SimProducer:
         if producer is None:
             return
         by_leader: defaultdict[int, dict[int, Lane]] = defaultdict(dict)
-        for partition, lane in self.lanes.items():
+        for partition, lane in self._busy.items():
             if not lane.batch:
                 lane.batch, lane.waiting = lane.waiting[:_MOST_IN_A_BATCH], lane.waiting[_MOST_IN_A_BATCH:]
-            if lane.batch:
-                by_leader[self._leaders.get(partition, -1)][partition] = lane
+            by_leader[self._leaders.get(partition, -1)][partition] = lane
         for leader, lanes in by_leader.items():
             if leader < 0 or not await self._send(leader, lanes, producer):
                 self._leaders.clear()
@@ -141,5 +145,8 @@ class SimProducer:
                 lane.acknowledged_end = int(answer.base_offset) + len(lane.batch)
             lane.next_sequence += len(lane.batch)
             lane.batch = []
+            self.newly_acknowledged[answer.index] = lane
+            if not lane.waiting:
+                del self._busy[answer.index]
             return 0
         return code

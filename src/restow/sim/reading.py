@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from restow.wire.batches import scan
 from restow.wire.codec import FETCH
 from restow.wire.fetch import REQUEST_VERSION, encode_fetch_request
 from restow.wire.messages import MetadataRequest
-from restow.wire.records import parse
+from restow.wire.records import Record, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,7 +56,7 @@ async def _read_from(
             partition, offset = found.partition_index, left[found.partition_index]
             batches = bytes(found.records or b"")
             for position, header in scan(batches):
-                records = parse(batches[position : position + header.size])
+                records = records_in(batches[position : position + header.size])
                 values[partition].extend(each.value or b"" for each in records if each.offset >= offset)
                 offset = header.next_offset
                 has_come = True
@@ -65,6 +66,12 @@ async def _read_from(
             elif offset >= found.high_watermark:
                 offsets[partition] = _DONE
                 del left[partition]
+
+
+@lru_cache(maxsize=16_384)
+def records_in(batch: bytes) -> tuple[Record, ...]:
+    """Return the records of a batch. Each is read several times, by groups and at the end of a run."""
+    return parse(batch)
 
 
 async def _leaders(client: SimClient, brokers: Iterable[int], topic: str) -> dict[int, int]:

@@ -7,6 +7,7 @@ the entity again. Notifications are numbered; a broker that missed some reads ev
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from restow.cluster.store import BadVersion, Create, Delete, NodeExists, NoNode, Set, UnreadableNode
@@ -156,7 +157,8 @@ def _values(path: str, node: StoreNode | None) -> Mapping[str, str]:
         return {}
 
 
+@lru_cache(maxsize=1024)
 def _number(name: str) -> int:
-    """Return a notification's number; -1 for a foreign name."""
+    """Return a notification's number; -1 for a foreign name. All are read again after every change."""
     digits = name.rpartition("_")[2]
     return int(digits) if digits.isascii() and digits.isdigit() else -1

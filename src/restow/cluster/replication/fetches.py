@@ -103,6 +103,8 @@ class Fetching:
         if is_session or not enough:
             self._watch(look.seen)
         if not enough:
+            if incremental:
+                self._forget_known(look)
             wait_s = spec.max_wait_ms / 1000
             if look.allowance is not None and look.allowance.held_back:
                 self._held_back = look.allowance.held_back
@@ -159,6 +161,13 @@ class Fetching:
             elif request.offset >= partition.readable_end(replica_id):
                 look.exhausted.append(topic_partition)
         return look
+
+    def _forget_known(self, look: Look) -> None:
+        """Leave partitions out of the look after the wait that the client knows already, unless they change."""
+        for topic_partition in look.exhausted:
+            wanted, result = self.wanted[topic_partition], look.found[topic_partition]
+            if (result.high_watermark, result.log_start_offset) == (wanted.watermark, wanted.start_offset):
+                self._news.pop(topic_partition, None)
 
     def _told(self, look: Look, *, incremental: bool) -> dict[TopicPartition, Fetched]:
         """Return the response; within a session only what the client does not know yet."""

@@ -315,7 +315,7 @@ class Planning(Workload):
 
     def _check_settled(self) -> None:
         """Check the last of the runs that have been settled since the last time, unless another has begun."""
-        runs = self._get_runs().all()
+        runs = self._journals()
         fresh = [run for run in runs if run.ledger.is_settled and run.age not in self._settled]
         self._settled.update(run.age for run in fresh)
         if fresh and fresh[-1].age == max(run.age for run in runs):

@@ -31,8 +31,6 @@ class ProducedTopic:
         self._chance = context.chance(f"records of {topic}")
         self._client = context.client(f"producer-of-{topic}")
         self._producer = SimProducer(self._client, context.cluster.nodes, topic)
-        self._told: dict[int, int] = {}
-        """The ends that the checkers know."""
         self.lost = 0
 
     @property
@@ -65,12 +63,10 @@ class ProducedTopic:
 
     def acknowledge(self) -> None:
         """Tell the checkers what is newly acknowledged."""
-        for partition, lane in self._producer.lanes.items():
-            end = lane.acknowledged_end
-            if end != self._told.get(partition) and self._context.committed.acknowledge(
-                self.topic, partition, end
-            ):
-                self._told[partition] = end
+        news = self._producer.newly_acknowledged
+        for partition, lane in tuple(news.items()):
+            if self._context.committed.acknowledge(self.topic, partition, lane.acknowledged_end):
+                del news[partition]
 
     async def finish(self) -> AsyncIterator[str]:
         """Read everything, and yield how it differs from what was acknowledged."""
