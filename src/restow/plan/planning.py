@@ -13,7 +13,7 @@ from restow.plan.request.request import PlanRequest, RequestedLimits, settled
 from restow.sizes import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from restow.model import BrokerId, Plan, Snapshot
     from restow.model.load import LoadModel
@@ -105,8 +105,12 @@ def make_plan(
     *,
     limits: Limits | RequestedLimits | None = None,
     seconds: float = SECONDS,
+    told_to_stop: Callable[[], bool] | None = None,
 ) -> MadePlan:
-    """Search for the best plan within the time limit. Time spent in the compiler does not count."""
+    """Search for the best plan within the time limit. Time spent in the compiler does not count.
+
+    The search also ends, with its best plan so far, once `told_to_stop` returns True.
+    """
     from restow.plan.judge.waves import check_sound
     from restow.plan.pin import check_limits
     from restow.plan.propose import propose
@@ -126,7 +130,7 @@ def make_plan(
         snapshot,
         load,
         request,
-        lambda: worked_s() > until,
+        lambda: worked_s() > until or (told_to_stop is not None and told_to_stop()),
         created_ms=snapshot.taken_ms,
         limits=limits,
         asked=asked,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,9 @@ import pytest
 
 from restow.cli.app import run
 from restow.model import Copy, Limits, LiveBroker, Partition, Snapshot, Topic
+from restow.plan import planning
 from restow.plan.files.text import loads
+from restow.plan.planning import make_plan
 from restow.plan.request.request import RequestedLimits, settled
 from restow.snapshot.text import dumps
 
@@ -244,3 +247,20 @@ def test_former_name_of_create_partitions_works_but_is_not_shown(invoke: Any) ->
     shown = invoke("topics", "--help").output
     assert "create-partitions" in shown
     assert "expand" not in shown
+
+
+def test_ctrl_c_ends_the_search_with_the_best_plan_so_far(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any, told_to_stop: Any, **options: Any) -> Any:
+        assert not told_to_stop()
+        signal.raise_signal(signal.SIGINT)
+        assert told_to_stop()
+        return make_plan(*arguments, told_to_stop=told_to_stop, **options)
+
+    monkeypatch.setattr(planning, "make_plan", interrupted)
+    plan, before = tmp_path / "plan.json", signal.getsignal(signal.SIGINT)
+    assert run(["plan", "drain", "0", "--snapshot", snapshot, "-o", str(plan)]) == 0
+    assert "interrupted: this is the best plan found so far" in capsys.readouterr().err
+    assert len(loads(plan.read_text(encoding="utf-8")).moves) == 16
+    assert signal.getsignal(signal.SIGINT) is before

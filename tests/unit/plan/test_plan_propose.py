@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from restow.errors import InvalidInput
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load import LoadModel, Resource
 from restow.plan.judge.evaluate import evaluate
+from restow.plan.planning import make_plan
 from restow.plan.propose import propose
 from restow.plan.request.request import PlanRequest
 from tests.often import of_many
@@ -262,7 +264,7 @@ def test_impossible_request_is_refused_with_advice(request_: PlanRequest, says: 
 
 
 def test_drain_that_does_not_fit_says_how_much_is_missing() -> None:
-    snapshot = cluster(brokers=4, racks=0, partitions=30, disk_bytes=200_000_000)
+    snapshot = cluster(brokers=4, racks=0, partitions=30, disk_bytes=400_000_000)
     with pytest.raises(InvalidInput, match=r"fit nowhere.*bytes|has to move, but cannot"):
         propose(snapshot, None, PlanRequest(drain=frozenset({0, 1}), replication_factors={"*": 2}, fill=0.5))
 
@@ -281,3 +283,57 @@ def test_load_model_without_some_partitions_is_refused() -> None:
     load = loads(cluster(partitions=39))
     with pytest.raises(InvalidInput, match="knows nothing of 1 of 40 partitions"):
         propose(snapshot, load, PlanRequest(balance=True))
+
+
+@pytest.mark.parametrize("capacity", [0.0, -1.0, float("nan"), float("inf")])
+def test_capacity_that_no_broker_can_have_is_refused(capacity: float) -> None:
+    snapshot = cluster()
+    load = loads(snapshot)
+    wrong = replace(load.resources["bytes_in"], capacity={4: capacity})
+    with pytest.raises(InvalidInput, match=r"broker 4 has a capacity of .* bytes_in: give a number above 0"):
+        propose(
+            snapshot,
+            replace(load, resources={**load.resources, "bytes_in": wrong}),
+            PlanRequest(balance=True),
+        )
+
+
+@pytest.mark.parametrize(
+    ("total", "usable", "says"),
+    [
+        (0, 0, "file system of 0 bytes"),
+        (100, 101, "101 usable bytes of 100, which contradict each other"),
+        (100, -1, "-1 usable bytes of 100, which contradict each other"),
+    ],
+)
+def test_log_dir_with_impossible_sizes_is_refused(total: int, usable: int, says: str) -> None:
+    snapshot = cluster()
+    odd = LogDir(path="/data0", total_bytes=total, usable_bytes=usable)
+    brokers = (*snapshot.brokers[:-1], replace(snapshot.brokers[-1], log_dirs=(odd,)))
+    with pytest.raises(InvalidInput, match=f"log dir /data0 of broker 5 .*{re.escape(says)}"):
+        propose(replace(snapshot, brokers=brokers), None, PlanRequest(balance=True))
+
+
+@pytest.mark.parametrize("replicas", [(2, 2), (1, 2, 1), (0, 1, 2, 0)])
+def test_partition_that_lists_a_broker_twice_is_refused(replicas: tuple[int, ...]) -> None:
+    snapshot = cluster()
+    topic = snapshot.topics[1]
+    odd = topic.partitions[4]._replace(replicas=replicas)
+    partitions = (*topic.partitions[:4], odd, *topic.partitions[5:])
+    topics = (snapshot.topics[0], replace(topic, partitions=partitions), snapshot.topics[2])
+    with pytest.raises(
+        InvalidInput, match=rf"broker {replicas[-1]} twice among the replicas of t1-4: take a"
+    ):
+        propose(replace(snapshot, topics=topics), None, PlanRequest(balance=True))
+
+
+def test_search_that_is_told_to_stop_gives_a_sound_plan_with_all_that_must_move() -> None:
+    snapshot = cluster()
+    request = PlanRequest(balance=True, drain=frozenset({2}))
+    made = make_plan(snapshot, None, request, told_to_stop=lambda: True)
+    assert {move.partition for move in made.plan.moves} >= {
+        name for name, partition in snapshot.all_partitions() if 2 in partition.replicas
+    }
+    assert not any(2 in move.after for move in made.plan.moves)
+    whole = make_plan(snapshot, None, request)
+    assert whole.plan.bytes_to_copy > made.plan.bytes_to_copy

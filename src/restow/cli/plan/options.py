@@ -12,7 +12,7 @@ import typer
 from restow.cli.place.options import Format
 from restow.cli.plan.also import Also, broker_ids
 from restow.cli.plan.files import AsFormat, Output, PlanOutput, Rollback
-from restow.cli.shared.frame import INCOMPLETE, Answer
+from restow.cli.shared.frame import INCOMPLETE, Answer, warn
 from restow.cli.shared.options import section
 from restow.cli.snapshot.source import INPUT, SnapshotSource
 from restow.errors import InvalidInput
@@ -171,6 +171,7 @@ class PlanOptions:
 
     def _plan(self, wish: dict[str, Any]) -> Answer:
         from restow.cli.plan.view import View
+        from restow.cli.shared.signals import told_to_stop_here
         from restow.plan import read_load
         from restow.plan.planning import make_plan
         from restow.plan.request.request import PlanRequest
@@ -182,7 +183,17 @@ class PlanOptions:
         own = self.exclusions.added_to(PlanRequest(seed=self.seed, **wish), load)
         request = self.also.added_to(own)
         snapshot = self.source.read()
-        made = make_plan(snapshot, load, request, limits=limits, seconds=self.exclusions.seconds)
+        with told_to_stop_here() as told_to_stop:
+            made = make_plan(
+                snapshot,
+                load,
+                request,
+                limits=limits,
+                seconds=self.exclusions.seconds,
+                told_to_stop=told_to_stop.is_set,
+            )
+        if told_to_stop.is_set():
+            warn("interrupted: this is the best plan found so far")
         plan, told = made.plan, made.explain()
         names_dirs = any(move.log_dirs for move in plan.moves)
         dirs = made.log_dirs() if names_dirs or self.html is not None else ()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from restow.model import BrokerId, Partition, Snapshot, TopicPartition
+    from restow.model import BrokerId, LogDir, Partition, Snapshot, TopicPartition
     from restow.model.load import LoadModel
 
     Floats = NDArray[np.float64]
@@ -96,6 +96,7 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     flat = chain.from_iterable(replicas)
     holder = np.fromiter(map(index.__getitem__, flat), np.int64, int(offsets[-1]))
+    _refuse_twice(names, brokers, offsets, holder)
     cordoned = {broker.id for broker in snapshot.brokers if broker.cordoned}
     alive = np.array([_works(snapshot, broker) for broker in brokers], dtype=bool)
     per_topic = [len(topic.partitions) for topic in snapshot.topics]
@@ -150,6 +151,22 @@ def first_alive(offsets: Ints, holder: Ints, alive: Bools) -> Ints:
     return np.where(first < len(holder), first, offsets[:-1]).astype(np.int64)
 
 
+def _refuse_twice(
+    names: Sequence[TopicPartition], brokers: Sequence[BrokerId], offsets: Ints, holder: Ints
+) -> None:
+    """Refuse a partition that lists a broker twice."""
+    counts = np.diff(offsets)
+    part_of = np.repeat(np.arange(len(counts)), counts)
+    for apart in range(1, int(counts.max())):
+        again = (holder[apart:] == holder[:-apart]) & (part_of[apart:] == part_of[:-apart])
+        if again.any():
+            at = int(np.argmax(again))
+            raise InvalidInput(
+                f"the snapshot lists broker {brokers[holder[at]]} twice among the replicas of "
+                f"{names[int(part_of[at])]}: take a new one"
+            )
+
+
 def _works(snapshot: Snapshot, broker: BrokerId) -> bool:
     there = snapshot.broker.get(broker)
     return there is not None and (not there.log_dirs or not all(each.failed for each in there.log_dirs))
@@ -192,6 +209,10 @@ def _racks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Ints:
 
 def _disks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Floats:
     """Return the size of each broker's working log dirs together; the average if unknown."""
+    for broker in snapshot.brokers:
+        for each in broker.log_dirs:
+            if not each.failed:
+                _check_sizes(broker.id, each)
     totals = {
         broker.id: [each.total_bytes for each in broker.log_dirs if not each.failed]
         for broker in snapshot.brokers
@@ -203,6 +224,22 @@ def _disks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Floats:
     }
     typical = float(np.mean(list(known.values()))) if known else 1.0
     return np.array([known.get(broker, typical) or 1.0 for broker in brokers])
+
+
+def _check_sizes(broker: BrokerId, log_dir: LogDir) -> None:
+    """Refuse a file system without size, or with more room than size."""
+    total, usable = log_dir.total_bytes, log_dir.usable_bytes
+    where = f"log dir {log_dir.path} of broker {broker}"
+    if total is not None and total <= 0:
+        raise InvalidInput(
+            f"{where} is on a file system of {total:,} bytes, so the broker has no share of the data: "
+            "mount the disk and take a new snapshot"
+        )
+    if total is not None and usable is not None and not 0 <= usable <= total:
+        raise InvalidInput(
+            f"{where} has {usable:,} usable bytes of {total:,}, which contradict each other: "
+            "take a new snapshot"
+        )
 
 
 def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float, held: Floats) -> Floats:
@@ -236,10 +273,21 @@ def _resources(load: LoadModel, names: Sequence[TopicPartition]) -> Mapping[str,
         resource: Resource(
             leading=checked(resource, given.leading, load)[rows],
             following=checked(resource, given.following, load)[rows],
-            capacity=given.capacity,
+            capacity=_capacities(resource, given.capacity),
         )
         for resource, given in load.resources.items()
     }
+
+
+def _capacities(resource: str, given: Mapping[BrokerId, float]) -> Mapping[BrokerId, float]:
+    """Return the capacities of a resource, or refuse them."""
+    for broker, capacity in given.items():
+        if not 0 < capacity <= _MOST:
+            raise InvalidInput(
+                f"the load model says that broker {broker} has a capacity of {capacity:g} {resource}: give a "
+                "number above 0, or leave the broker out to count it as average"
+            )
+    return given
 
 
 def _rows(load: LoadModel, names: Sequence[TopicPartition]) -> Ints:
