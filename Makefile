@@ -25,7 +25,7 @@ PYTEST := $(PY) -m pytest --dist loadfile --no-loadscope-reorder --durations 10 
 
 test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
 	@$(PYTEST) $(or $(TESTERS),2) -m "not full" tests/tidy tests/unit tests/sim tests/conformance
-	@$(PYTEST) $(or $(TESTERS),3) -m "not full" tests/oracle tests/clients tests/apache tests/spark tests/faults
+	@$(PYTEST) $(or $(TESTERS),3) -m "not full" tests/oracle tests/clients tests/apache tests/spark tests/faults tests/browser
 
 test-full: $(SETUP) ## every case of the long matrices too, random ones from a new seed (RESTOW_SEED=…)
 	@RESTOW_CASES=2000 RESTOW_SEED=$${RESTOW_SEED:-$$($(PY) -c 'import secrets; print(secrets.randbelow(10**9) + 1)')} $(PYTEST) $(or $(TESTERS),2) tests

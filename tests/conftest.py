@@ -35,7 +35,7 @@ INTERPRETED = {
 }
 
 # Long files first, so that no process waits for another at the end.
-ORDER = ("spark", "faults", "apache", "clients", "sim", "conformance", "unit", "oracle", "tidy")
+ORDER = ("spark", "faults", "apache", "browser", "clients", "sim", "conformance", "unit", "oracle", "tidy")
 
 # A busy machine must not fail an example for slowness.
 hypothesis.settings.register_profile(

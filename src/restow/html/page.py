@@ -123,7 +123,9 @@ def table(
     )
     more = paragraph(f"and {len(rows) - most:,} more") if len(rows) > most else ""
     inner = f"{named}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f"<div class='wide'><table>{inner}</table></div>{more}"
+    # What is too wide scrolls, so the keyboard has to reach it.
+    reached = f" tabindex='0' role='region' aria-label='{escape(caption)}'" if caption else ""
+    return f"<div class='wide'{reached}><table>{inner}</table></div>{more}"
 
 
 def _cell(cell: object, side: str) -> str:

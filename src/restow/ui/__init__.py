@@ -6,6 +6,7 @@
     app.py         addresses; pages/: what they show; frame.py, forms.py: what all pages have
     feeds.py       live parts of pages
     planning.py    addresses of plans and rehearsals; plan_store.py, audit.py: what is kept of them
+    running.py     addresses that begin and change runs; predictions.py: what rehearsals said of them
     commands.py    forms to command lines; jobs.py: commands as processes
     api.py         the same as JSON, and its description; metrics.py: for Prometheus
     server.py      listens

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,13 @@ from restow.ui.feeds import TooManyViewers
 from restow.ui.frame import Around, Shown, error_page, framed, script, style
 from restow.ui.pages.brokers import broker_page, broker_parts, brokers_page
 from restow.ui.pages.cluster import cluster_page, cluster_parts
+from restow.ui.pages.controls import start_parts
 from restow.ui.pages.login import login_page
 from restow.ui.pages.plans import job_parts
-from restow.ui.pages.runs import history_page, history_parts, run_page, run_parts
+from restow.ui.pages.runs import history_page, history_parts, run_parts
 from restow.ui.pages.topics import partition_page, topic_page, topics_page
 from restow.ui.planning import PlanPages
+from restow.ui.running import RunPages
 from restow.ui.safety import Guard, Refused, cookie_of, refusal
 from restow.ui.sessions import Sessions, TooManyAttempts
 
@@ -40,6 +43,8 @@ def application(site: Site) -> Guard:
     """Return the guarded application."""
     sessions = Sessions(site.clock, site.settings.tokens)
     pages = Pages(site, sessions)
+    plans = PlanPages(site, pages.framed)
+    runs = RunPages(site, plans, pages.framed)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -47,7 +52,7 @@ def application(site: Site) -> Guard:
             yield
 
     app = Starlette(
-        routes=[*pages.routes(), *PlanPages(site, pages.framed).routes(), *api_routes(site)],
+        routes=[*pages.routes(), *plans.routes(), *runs.routes(), *api_routes(site)],
         lifespan=lifespan,
         exception_handlers={
             Refused: pages.refused,
@@ -82,7 +87,6 @@ class Pages:
             Route("/topic", self.topic),
             Route("/partition", self.partition),
             Route("/runs", self.runs),
-            Route("/runs/{run}", self.run),
             Route("/events", self.events),
             Route("/login", self.login, methods=["GET"]),
             Route("/login", self.enter, methods=["POST"]),
@@ -139,15 +143,9 @@ class Pages:
     async def runs(self, request: Request) -> Response:
         return self.framed(request, history_page(self._site.books, number_of(request, "page", 1)))
 
-    async def run(self, request: Request) -> Response:
-        name = str(request.path_params["run"])
-        book = self._site.books.get(name)
-        shown = None if book is None else run_page(self._site.books, book, number_of(request, "page", 1))
-        return self._found(request, shown, f"run {name!r}")
-
     async def events(self, request: Request) -> Response:
         """Send the live parts of a page for as long as somebody looks at it."""
-        render = self._parts(request)
+        render = await self._parts(request)
         page = request.url.query.removeprefix("page=").replace("&", "?", 1)
         try:
             self._site.feeds.check_room()
@@ -155,7 +153,7 @@ class Pages:
             raise Refused(503, str(error)) from error
         return StreamingResponse(self._site.feeds.events(page, render), media_type="text/event-stream")
 
-    def _parts(self, request: Request) -> Callable[[], Mapping[str, str]]:
+    async def _parts(self, request: Request) -> Callable[[], Mapping[str, str]]:
         site, page = self._site, text_of(request, "page")
         number = number_of(request, "number", 1)
         if page == "cluster":
@@ -165,12 +163,15 @@ class Pages:
             return lambda: broker_parts(site.watch.last, broker, number)
         if page == "runs":
             return lambda: history_parts(site.books, number)
-        if page == "job" and (job := site.jobs.get(text_of(request, "job"))) is not None:
-            return lambda: job_parts(job)
+        if page in ("job", "start"):
+            job, parts = site.jobs.get(text_of(request, "job")), job_parts if page == "job" else start_parts
+            if job is not None:
+                return partial(parts, job)
         book = site.books.get(text_of(request, "name", "")) if page == "run" else None
         if book is None:
             raise Refused(404, "this page has no live parts")
-        return lambda: run_parts(site.books, book, number)
+        predicted = await asyncio.to_thread(site.predictions.of, book)
+        return lambda: run_parts(site.books, book, number, predicted)
 
     async def login(self, request: Request) -> Response:
         return self.framed(request, login_page())

@@ -23,6 +23,7 @@ _PAGES = (
     ("Topics", "/topics"),
     ("Plans", "/plans"),
     ("Runs", "/runs"),
+    ("Audit", "/audit"),
 )
 _NO_SCRIPT = "Without scripts this page does not follow changes: reload it to see them."
 
@@ -69,7 +70,13 @@ def _navigation(around: Around) -> str:
     if around.session is None:
         return ""
     first = "/" + around.path.strip("/").partition("/")[0]
-    kind = {"/brokers": "/", "/broker": "/", "/topic": "/topics", "/partition": "/topics"}.get(first, first)
+    kind = {
+        "/brokers": "/",
+        "/broker": "/",
+        "/topic": "/topics",
+        "/partition": "/topics",
+        "/starts": "/runs",
+    }.get(first, first)
     items = "".join(
         f"<li><a href='{address}'{_current(address == kind)}>{name}</a></li>" for name, address in _PAGES
     )

@@ -7,12 +7,13 @@ session of its own, its output goes into files, and it ends when the run does.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
 
@@ -29,6 +30,7 @@ _MOST_S = 3600.0
 _LAST_WORDS_S = 5.0
 _MOST_SAID = 4_000
 _MOST_KEPT = 200
+_MOST_READ = 64 * 1024
 
 
 class TooBusy(RestowError):
@@ -51,6 +53,8 @@ class CommandJob:
     process: subprocess.Popen[bytes] | None = None
     code: int | None = None
     stopped: bool = False
+    run: str = ""
+    """The run that it carries out, once that has begun."""
     then: Callable[[CommandJob], object] | None = None
     """What to do when it has ended, before anybody hears of it."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -58,6 +62,14 @@ class CommandJob:
     @property
     def is_over(self) -> bool:
         return self.ended.is_set()
+
+    @property
+    def outcome(self) -> str:
+        """How its run ended, as far as it said."""
+        for each in reversed(_events(self.folder)):
+            if each.get("event") == "ended":
+                return f"{each.get('outcome')}: {each.get('reason') or each.get('next')}"
+        return ""
 
     @property
     def said(self) -> str:
@@ -82,6 +94,25 @@ def _reap(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+def _events(folder: Path) -> list[dict[str, Any]]:
+    """Return the first events that a run has printed, which name it, and its last ones."""
+    with suppress(OSError, ValueError):
+        with (folder / OUT).open("rb") as file:
+            head = file.read(_MOST_READ)
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(len(head), size - _MOST_READ))
+            lines = (head + file.read()).splitlines()
+        return [each for line in lines if isinstance(each := _parsed(line), dict)]
+    return []
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
 class Jobs:
     """All jobs of this server."""
 
@@ -90,6 +121,9 @@ class Jobs:
         self._jobs: dict[str, CommandJob] = {}
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def all(self) -> list[CommandJob]:
+        return list(self._jobs.values())
 
     def get(self, name: str) -> CommandJob | None:
         return self._jobs.get(name)
@@ -150,7 +184,18 @@ class Jobs:
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
             )
         while (code := job.process.poll()) is None:
+            if job.lasts and not job.run:
+                self._find_run(job)
             if not job.lasts and self._clock.monotonic_s() > until_s:
                 self.stop(job)
             await self._clock.sleep(_LOOK_EVERY_S)
         job.code = code
+        if job.lasts and not job.run:
+            self._find_run(job)
+
+    def _find_run(self, job: CommandJob) -> None:
+        for each in _events(job.folder):
+            if each.get("event") == "run":
+                job.run = str(each.get("folder", "")).rpartition("/")[2]
+                self._changed()
+                return

@@ -53,6 +53,11 @@ const sendFile = async (event) => {
   else say(told.error || "The file was not taken: it is too large, or the server is gone.");
 };
 
+document.addEventListener("restow:parts", () => {
+  const run = document.querySelector("[data-run]");
+  if (run) for (const each of document.querySelectorAll("[data-when]")) each.hidden = each.dataset.when !== run.dataset.run;
+});
+
 document.addEventListener("DOMContentLoaded", () => {
   localTimes(document);
   const token = document.querySelector("form.login input[name=token]");

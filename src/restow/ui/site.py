@@ -12,6 +12,7 @@ from restow.ui.commands import CommandLine
 from restow.ui.feeds import Feeds
 from restow.ui.jobs import Jobs
 from restow.ui.plan_store import PlanStore
+from restow.ui.predictions import Predictions
 from restow.ui.run_books import RunBooks
 from restow.ui.safety import Refused
 from restow.ui.watching import ClusterWatch
@@ -83,7 +84,7 @@ class Site:
         self.feeds = Feeds()
         self.watch = ClusterWatch(source, clock, self._cluster_changed)
         self.books = RunBooks(settings.journal)
-        self.jobs = Jobs(clock, lambda: self.feeds.change("job"))
+        self.jobs = Jobs(clock, self._jobs_changed)
         self._store: tuple[str, PlanStore] | None = None
 
     @property
@@ -102,6 +103,11 @@ class Site:
         if self._store is None or self._store[0] != cluster_id:
             self._store = (cluster_id, PlanStore(self.settings.journal, cluster_id, self.clock))
         return self._store[1]
+
+    @property
+    def predictions(self) -> Predictions:
+        """What rehearsals here have predicted of runs."""
+        return Predictions(self.store)
 
     @property
     def audit(self) -> AuditLog:
@@ -142,6 +148,10 @@ class Site:
         if changed:
             for kind in ("runs", "run", "cluster"):
                 self.feeds.change(kind)
+
+    def _jobs_changed(self) -> None:
+        self.feeds.change("job")
+        self.feeds.change("start")
 
     def _cluster_changed(self) -> None:
         self.feeds.change("cluster")

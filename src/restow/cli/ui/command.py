@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from restow.ui.watching import WatchedCluster
 
 ABOUT = "Show the cluster and its runs in the browser."
-HELP = """Show the cluster, its topics and all runs in the browser, live; plan and rehearse there.
+HELP = """Show the cluster, its topics and all runs in the browser, live; plan, rehearse and run there.
 
 The command runs until ctrl-C. It prints an address with a token. Opening it exchanges the token for a cookie;
 a second token is for people who may only look. Only this machine reaches the pages, unless --host says

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from math import inf
 from typing import TYPE_CHECKING
 
 from restow.html.page import Markup, Section, Tile, paragraph, section, table, tiles
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from restow.execute.progress.status import RunStatus
     from restow.model import Move
+    from restow.ui.predictions import Prediction
     from restow.ui.run_books import RunBook, RunBooks
 
 _ROWS = 100
@@ -89,9 +91,11 @@ def _title(book: RunBook) -> str:
     return (book.plan.title if book.plan is not None else "") or "plan"
 
 
-def run_page(books: RunBooks, book: RunBook, number: int, actions: str = "") -> Shown:
+def run_page(
+    books: RunBooks, book: RunBook, number: int, actions: str = "", predicted: Prediction | None = None
+) -> Shown:
     """Return one run's page. `actions` are the forms of an operator."""
-    parts = run_parts(books, book, number)
+    parts = run_parts(books, book, number, predicted)
     body = live("run", parts["run"]) + actions
     body += "".join(live(name, html) for name, html in parts.items() if name != "run")
     return Shown(
@@ -101,20 +105,30 @@ def run_page(books: RunBooks, book: RunBook, number: int, actions: str = "") -> 
     )
 
 
-def run_parts(books: RunBooks, book: RunBook, number: int) -> dict[str, str]:
+def run_parts(
+    books: RunBooks, book: RunBook, number: int, predicted: Prediction | None = None
+) -> dict[str, str]:
     """Return its live parts."""
     if book.wrong:
         return {"run": section(Section(title="The journal", parts=(paragraph(book.wrong, "bad"),)))}
     return {
-        "run": tiles(_tiles(books, book)) + _progress(books, book) + _said(books, book),
+        "run": _mark(books, book)
+        + tiles(_tiles(books, book, predicted))
+        + _progress(books, book)
+        + _said(books, book),
         "flows": _flows(books, book),
-        "timeline": _timeline(book),
+        "timeline": _timeline(book, predicted),
         "moves": _moves(book, number),
         "events": _events(book),
     }
 
 
-def _tiles(books: RunBooks, book: RunBook) -> Iterator[Tile]:
+def _mark(books: RunBooks, book: RunBook) -> str:
+    """Return what the script shows and hides forms by."""
+    return f"<span hidden data-run='{'active' if books.is_active(book) else 'ended'}'></span>"
+
+
+def _tiles(books: RunBooks, book: RunBook, predicted: Prediction | None) -> Iterator[Tile]:
     outcome = outcome_of(books, book)
     kind = "good" if outcome == "done" else "bad" if _KINDS.get(outcome) == "state-bad" else ""
     yield Tile(value=outcome, name="now" if books.is_active(book) else "outcome", kind=kind)
@@ -134,6 +148,11 @@ def _tiles(books: RunBooks, book: RunBook) -> Iterator[Tile]:
         )
     elif book.ended_ms is not None:
         yield Tile(value=human_duration((book.ended_ms - book.began_ms) / 1000), name="took")
+    if predicted is not None and predicted.p50_s is not None:
+        ends = (predicted.p10_s, predicted.p90_s)
+        low, high = (human_duration(inf if each is None else each) for each in ends)
+        words = f"predicted at {predicted.throttle}: {low} to {high}"
+        yield Tile(value=human_duration(predicted.p50_s), name=words)
 
 
 def _throttle(status: RunStatus) -> str:
@@ -216,22 +235,21 @@ def _flows(books: RunBooks, book: RunBook) -> str:
     return section(Section(title="Flows", parts=tuple(parts))) if parts else ""
 
 
-def _timeline(book: RunBook) -> str:
-    """Return the bytes of the moves that had arrived, over time."""
-    if not book.arrived_bytes:
+def _timeline(book: RunBook, predicted: Prediction | None) -> str:
+    """Return the bytes of the moves that had arrived, over time, beside what was predicted."""
+    if not book.arrived_bytes and predicted is None:
         return ""
     points = _thinned([(book.began_ms, 0), *book.arrived_bytes])
-    drawn = [
-        Line(
-            name="moves that have arrived",
-            points=tuple((at_ms / 1000, float(size)) for at_ms, size in points),
-        )
-    ]
-    return section(
-        Section(
-            title="Over time", parts=(lines(drawn, label="bytes of the moves that had arrived, over time"),)
-        )
-    )
+    drawn = [_line("moves that have arrived", points, 0)]
+    if predicted is not None:
+        ahead = [(round(1000 * at_s), round(size)) for at_s, size in predicted.arrived]
+        drawn.append(_line("as predicted", _thinned(ahead), book.began_ms))
+    picture = lines(drawn, label="bytes of the moves that had arrived, over time")
+    return section(Section(title="Over time", parts=(picture,)))
+
+
+def _line(name: str, points: Sequence[tuple[int, int]], from_ms: int) -> Line:
+    return Line(name=name, points=tuple(((from_ms + at_ms) / 1000, float(size)) for at_ms, size in points))
 
 
 def _thinned(points: Sequence[tuple[int, int]], most: int = 400) -> Sequence[tuple[int, int]]:

@@ -128,7 +128,8 @@ def _matrix(
         for each in partitions
     )
     return (
-        f"<div class='wide'><table class='matrix'><caption>replicas of {escape(topic.name)}: "
+        "<div class='wide' tabindex='0' role='region' aria-label='replicas'>"
+        f"<table class='matrix'><caption>replicas of {escape(topic.name)}: "
         f"{escape(_KEY)}</caption><thead><tr><th scope='col'>partition</th>{heads}"
         f"<th scope='col'>bytes</th></tr></thead><tbody>{body}</tbody></table></div>"
     )
