@@ -67,7 +67,7 @@ NEEDED: Mapping[str, tuple[Acl, ...]] = {
     "verify": SNAPSHOT,
     "broker-check": SNAPSHOT,
     "doctor": SNAPSHOT,
-    "ui": SNAPSHOT,
+    "ui": RUN,
     "execute": RUN,
     "resume": RUN,
     "undo": RUN,

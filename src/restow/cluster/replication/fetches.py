@@ -163,7 +163,7 @@ class Fetching:
         return look
 
     def _forget_known(self, look: Look) -> None:
-        """Leave partitions out of the look after the wait that the client knows already, unless they change."""
+        """Leave out of the next look what the client knows already, unless it changes."""
         for topic_partition in look.exhausted:
             wanted, result = self.wanted[topic_partition], look.found[topic_partition]
             if (result.high_watermark, result.log_start_offset) == (wanted.watermark, wanted.start_offset):
