@@ -35,8 +35,6 @@ log = logging.getLogger(__name__)
 
 # From so many replicas on the interpreter takes longer than numba with its compiler.
 _LARGE = 50_000
-# Up to so many replicas, tabu search starts from the present placement.
-_FEW = 200
 _ROUNDS = 20_000
 _ROUNDS_AT_A_TIME = 2_000
 _DRAWN_OF_MOVERS = 2_000
@@ -78,8 +76,6 @@ def _solve(problem: Problem, out_of_time: Callable[[], bool], enough_bytes: floa
     if homeless.size:
         return Solution(holder=state.holder, leader=problem.leader, homeless=homeless, wrong=np.inf)
     tiny = len(problem.home) <= TINY
-    if tiny and problem.sheds and len(problem.home) > _FEW and not out_of_time():
-        _rebalance(problem, space, state)
     if not tiny:
         _bring_into_bands(problem, scaled, state, movers, out_of_time, enough_bytes)
     leader = choose(problem, scaled, state.holder, trades=not tiny)

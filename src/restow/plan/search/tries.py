@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.anneal import Chances, Cooling, anneal
+from restow.plan.search.compiled import COMPILES
 from restow.plan.search.lead import lead_of, out_of_band, table
 from restow.plan.search.problem import SearchState
 from restow.plan.search.scale import sums
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from restow.plan.search.problem import Bools, Floats, Ints, Problem
     from restow.plan.search.scale import Scaled
 
-TINY = 400
+TINY = 200
 """Up to so many replicas nothing but tabu search is needed."""
 _SMALL = 1_000
 _LARGE = 100_000
@@ -45,12 +46,14 @@ def improve(
 ) -> tuple[Ints, Ints]:
     """Return the given solution, or a better one.
 
-    A small cluster is searched until it is in band at hardly more bytes than the minimum; a larger one is
-    annealed while a broker is out of band. At first only leaders change, which copies nothing: for half of
+    A small cluster is searched until it is in band at hardly more bytes than the minimum. Then, and in larger
+    ones at once, simulated annealing goes on while a broker is out of band. At first only leaders change, which copies nothing: for half of
     the time. In a very large one nothing else changes.
     """
     if len(holder) <= _SMALL:
-        return _improve_small(problem, scaled, holder, leader, out_of_time, enough_bytes)
+        holder, leader = _improve_small(problem, scaled, holder, leader, out_of_time, enough_bytes)
+        if len(holder) <= TINY or not COMPILES:
+            return holder, leader
     limited = any(
         limit is not None and len(limit) for limit in (problem.topic_replicas, problem.topic_leaders)
     )
@@ -66,6 +69,7 @@ def improve(
         return holder, leader
     space = scaled.replicas._replace(racks_wanted=_racks_kept(problem))
     at_first = _at_first(problem, scaled, holder)
+    best = holder, leader
     for turn in range(_TURNS):
         if out_of_time():
             break
@@ -85,9 +89,12 @@ def improve(
         )
         anneal(space, state, lead, chances, _cooling(problem, scaled, turn))
         holder, leader = _at_home_where_possible(problem, lead.holder, lead.leader)
-        if out_of_band(scaled, lead_of(problem, scaled, holder, leader).load).sum() <= _RIGHT:
+        found = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load).sum()
+        if found < out:
+            out, best = found, (holder, leader)
+        if out <= _RIGHT:
             break
-    return holder, leader
+    return best
 
 
 def _improve_small(
