@@ -36,7 +36,11 @@ def snapshot(
                 host="h",
                 port=1,
                 log_dirs=tuple(
-                    LogDir(path=path, total_bytes=total, usable_bytes=total and total - in_use.get(number, 0))
+                    LogDir(
+                        path=path,
+                        total_bytes=total,
+                        usable_bytes=total and max(0, total - in_use.get(number, 0)),
+                    )
                     for path in dirs
                 ),
             )
