@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class RehearsedTime:
     """The time of a run as a rehearsal predicted it, and its bytes over that time."""
 
     throttle: str
@@ -28,7 +28,7 @@ class Predictions:
     def __init__(self, store: PlanStore) -> None:
         self._store = store
 
-    def of(self, book: RunBook) -> Prediction | None:
+    def of(self, book: RunBook) -> RehearsedTime | None:
         """Return what was predicted last, before the run began; None if nothing was."""
         if book.plan is None:
             return None
@@ -41,7 +41,7 @@ class Predictions:
         return None
 
 
-def _prediction(told: dict[str, Any], sizes: dict[str, int]) -> Prediction:
+def _prediction(told: dict[str, Any], sizes: dict[str, int]) -> RehearsedTime:
     last: dict[str, float] = {}
     for step in told["steps"]:
         if step["ended_s"] is not None:
@@ -51,7 +51,7 @@ def _prediction(told: dict[str, Any], sizes: dict[str, int]) -> Prediction:
         done += sizes.get(partition, 0)
         points.append((at_s, done))
     seconds = told["seconds"]
-    return Prediction(
+    return RehearsedTime(
         throttle=str(told["throttle"]),
         p10_s=seconds["p10"],
         p50_s=seconds["p50"],

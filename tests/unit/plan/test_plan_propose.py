@@ -79,7 +79,9 @@ def cluster(
                 LogDir(
                     path=path,
                     total_bytes=None if disk_bytes is None else disk_bytes,
-                    usable_bytes=None if disk_bytes is None else disk_bytes - used.get((broker, path), 0),
+                    usable_bytes=None
+                    if disk_bytes is None
+                    else max(0, disk_bytes - used.get((broker, path), 0)),
                     cordoned=broker == 1 and at < shut,
                 )
                 for at, path in enumerate(paths)

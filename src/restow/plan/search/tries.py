@@ -47,8 +47,8 @@ def improve(
     """Return the given solution, or a better one.
 
     A small cluster is searched until it is in band at hardly more bytes than the minimum. Then, and in larger
-    ones at once, simulated annealing goes on while a broker is out of band. At first only leaders change, which
-    copies nothing: for half of the time. In a very large one nothing else changes.
+    ones at once, simulated annealing goes on while a broker is out of band. At first only leaders change,
+    which copies nothing: for half of the time. In a very large one nothing else changes.
     """
     if len(holder) <= _SMALL:
         holder, leader = _improve_small(problem, scaled, holder, leader, out_of_time, enough_bytes)

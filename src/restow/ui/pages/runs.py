@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from restow.execute.progress.status import RunStatus
     from restow.model import Move
-    from restow.ui.predictions import Prediction
+    from restow.ui.predictions import RehearsedTime
     from restow.ui.run_books import RunBook, RunBooks
 
 _ROWS = 100
@@ -92,7 +92,7 @@ def _title(book: RunBook) -> str:
 
 
 def run_page(
-    books: RunBooks, book: RunBook, number: int, actions: str = "", predicted: Prediction | None = None
+    books: RunBooks, book: RunBook, number: int, actions: str = "", predicted: RehearsedTime | None = None
 ) -> Shown:
     """Return one run's page. `actions` are the forms of an operator."""
     parts = run_parts(books, book, number, predicted)
@@ -106,7 +106,7 @@ def run_page(
 
 
 def run_parts(
-    books: RunBooks, book: RunBook, number: int, predicted: Prediction | None = None
+    books: RunBooks, book: RunBook, number: int, predicted: RehearsedTime | None = None
 ) -> dict[str, str]:
     """Return its live parts."""
     if book.wrong:
@@ -128,7 +128,7 @@ def _mark(books: RunBooks, book: RunBook) -> str:
     return f"<span hidden data-run='{'active' if books.is_active(book) else 'ended'}'></span>"
 
 
-def _tiles(books: RunBooks, book: RunBook, predicted: Prediction | None) -> Iterator[Tile]:
+def _tiles(books: RunBooks, book: RunBook, predicted: RehearsedTime | None) -> Iterator[Tile]:
     outcome = outcome_of(books, book)
     kind = "good" if outcome == "done" else "bad" if _KINDS.get(outcome) == "state-bad" else ""
     yield Tile(value=outcome, name="now" if books.is_active(book) else "outcome", kind=kind)
@@ -235,7 +235,7 @@ def _flows(books: RunBooks, book: RunBook) -> str:
     return section(Section(title="Flows", parts=tuple(parts))) if parts else ""
 
 
-def _timeline(book: RunBook, predicted: Prediction | None) -> str:
+def _timeline(book: RunBook, predicted: RehearsedTime | None) -> str:
     """Return the bytes of the moves that had arrived, over time, beside what was predicted."""
     if not book.arrived_bytes and predicted is None:
         return ""
