@@ -135,16 +135,25 @@ def test_offsets_of_a_missing_topic_are_an_error(cluster: Running) -> None:
     assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_group_has_its_member_and_its_commits(cluster: Running, topic: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "assignor"),
+    [
+        ({"partition.assignment.strategy": "roundrobin"}, "roundrobin"),
+        ({"group.protocol": "consumer", "group.remote.assignor": "range"}, "range"),
+    ],
+    ids=["classic", "consumer"],
+)
+def test_group_has_its_member_and_its_commits(
+    cluster: Running, topic: str, options: dict[str, str], assignor: str
+) -> None:
     group = f"g-{uuid4().hex}"
-    options = {"partition.assignment.strategy": "roundrobin", "client.rack": "r1"}
-    with member(cluster, topic, group, **options) as consumer:
+    with member(cluster, topic, group, **options, **{"client.rack": "r1"}) as consumer:
         committed = [TopicPartition(topic, number, 5 + number) for number in range(3)]
         consumer.commit(offsets=committed, asynchronous=False)
         broker = coordinator_of(cluster, group)
         found = ask(cluster, lambda admin: admin.describe_consumer_groups(broker))[group]
         assert isinstance(found, ConsumerGroup)
-        assert (found.name, found.state, found.assignor) == (group, "Stable", "roundrobin")
+        assert (found.name, found.state, found.assignor) == (group, "Stable", assignor)
         [one] = found.members
         assert (one.client_id, one.topics, one.rack) == ("reader", (topic,), "r1")
         assert one.held == tuple(Partition(topic, number) for number in range(PARTITIONS))

@@ -10,6 +10,7 @@ from restow.client.values import ConsumerGroup, GroupMember
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import (
+    ConsumerGroupDescribeRequest,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     DescribeGroupsRequest,
@@ -17,11 +18,12 @@ from restow.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from restow.model import BrokerId
     from restow.wire.messages import Message
 
+_CLASSIC = "classic"
 _CONSUMER = "consumer"
 _GROUPS_AT_ONCE = 100
 
@@ -30,29 +32,70 @@ class GroupRequests(Requests):
     """Requests about consumer groups, to one broker. `Unreachable` is raised if it does not answer."""
 
     async def describe_consumer_groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
-        """Return the consumer groups that a broker coordinates, without other groups.
-
-        Those of the newer protocol answer to other requests; only their state is returned.
-        """
+        """Return the consumer groups of both protocols that a broker coordinates, without other groups."""
         answer = await self._link.ask(ListGroupsRequest(states_filter=[], types_filter=[]), broker)
         BrokerError.check(answer.error_code)
         listed = {each.group_id: each for each in answer.groups if each.protocol_type in {_CONSUMER, ""}}
-        classic = [name for name, each in listed.items() if _is_classic(each)]
+        types = {name: _type(each) for name, each in listed.items()}
         found: dict[str, ConsumerGroup | BrokerError] = {
-            name: ConsumerGroup(name=name, state=each.group_state or "Unknown")
-            for name, each in listed.items()
-            if not _is_classic(each)
+            name: ConsumerGroup(name=name, state=listed[name].group_state or "Unknown")
+            for name, kind in types.items()
+            if kind not in (_CLASSIC, _CONSUMER)
         }
-        for first in range(0, len(classic), _GROUPS_AT_ONCE):
-            request = DescribeGroupsRequest(groups=classic[first : first + _GROUPS_AT_ONCE])
-            described = await self._link.ask(request, broker)
+        for some in _pieces([name for name, kind in types.items() if kind == _CLASSIC]):
+            described = await self._link.ask(DescribeGroupsRequest(groups=some), broker)
             found.update({each.group_id: _group(each) for each in described.groups})
+        for some in _pieces([name for name, kind in types.items() if kind == _CONSUMER]):
+            described = await self._link.ask(ConsumerGroupDescribeRequest(group_ids=some), broker)
+            found.update({each.group_id: _consumer_group(each) for each in described.groups})
         return dict(sorted(found.items()))
 
 
-def _is_classic(listed: Message) -> bool:
-    """Return whether a group is classic. Brokers that do not report the type have no other."""
-    return (listed.group_type or "classic").lower() == "classic"
+def _type(listed: Message) -> str:
+    """Return a group's protocol. Brokers that do not report it have classic groups only."""
+    return (listed.group_type or _CLASSIC).lower()
+
+
+def _pieces(names: list[str]) -> Iterator[list[str]]:
+    for first in range(0, len(names), _GROUPS_AT_ONCE):
+        yield names[first : first + _GROUPS_AT_ONCE]
+
+
+def _consumer_group(described: Message) -> ConsumerGroup | BrokerError:
+    """Return a group of the protocol `consumer`, with what its members hold at present."""
+    if error := BrokerError.of(described.error_code):
+        return error
+    return ConsumerGroup(
+        name=described.group_id,
+        state=described.group_state,
+        assignor=described.assignor_name or None,
+        members=tuple(
+            GroupMember(
+                id=each.member_id,
+                client_id=each.client_id,
+                host=each.client_host,
+                instance_id=each.instance_id,
+                rack=each.rack_id or None,
+                topics=_subscribed(each),
+                held=_partitions(
+                    {held.topic_name: held.partitions for held in each.assignment.topic_partitions}
+                ),
+            )
+            for each in described.members
+        ),
+    )
+
+
+def _subscribed(described: Message) -> tuple[str, ...]:
+    """Return a member's topics: those it names, and those it was given through a regular expression."""
+    given = described.target_assignment.topic_partitions if described.subscribed_topic_regex else ()
+    return tuple(sorted({*described.subscribed_topic_names, *(each.topic_name for each in given)}))
+
+
+def _partitions(held: Mapping[str, Iterable[int]]) -> tuple[TopicPartition, ...]:
+    return tuple(
+        TopicPartition(topic, number) for topic, numbers in sorted(held.items()) for number in sorted(numbers)
+    )
 
 
 def _group(described: Message) -> ConsumerGroup | BrokerError:
@@ -90,9 +133,5 @@ def _member(described: Message) -> GroupMember:
         instance_id=described.group_instance_id,
         rack=(getattr(subscription, "rack_id", None) or None) if subscription else None,
         topics=tuple(sorted(subscription.topics)) if subscription else None,
-        held=tuple(
-            TopicPartition(topic, number)
-            for topic, numbers in sorted(held.items())
-            for number in sorted(numbers)
-        ),
+        held=_partitions(held),
     )
