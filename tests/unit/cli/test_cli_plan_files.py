@@ -66,6 +66,28 @@ def test_plan_and_show_print_the_digest_of_the_file(tmp_path: Path, invoke: Invo
     assert json.loads(invoke("show", made, "--json").stdout)["digest"] == digest
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("drain", "3"),
+        ("drain", "3", "--exclude-partitions", "t-1", "--partial"),
+        ("rebase", "{plan}"),
+        ("rebase", "{plan}", "--partial"),
+    ],
+)
+def test_printed_command_lacks_nothing_but_the_yes(
+    plan_file: str, tmp_path: Path, invoke: Invoke, refused: Callable[..., str], command: tuple[str, ...]
+) -> None:
+    here = cluster(topic_id="two" if command == ("rebase", "{plan}", "--partial") else "one")
+    given = [each.format(plan=plan_file) for each in command]
+    made = str(tmp_path / "made.json")
+    told = invoke("plan", *given, "--snapshot", file_of(here, tmp_path), "-o", made)
+    assert told.exit_code == 0, told.output
+    assert bool(text.loads(Path(made).read_text()).leaves) == ("--partial" in command)
+    printed = next(line for line in told.stdout.splitlines() if line.startswith("  restow execute"))
+    assert "there is no terminal to ask on: add --yes" in refused(*printed.split()[1:], "-b", "127.0.0.1:1")
+
+
 @pytest.mark.parametrize("form", [str, lambda digest: digest[:19], lambda digest: digest[7:].upper()])
 def test_show_takes_the_digest_of_the_plan_in_any_form(
     plan_file: str, invoke: Invoke, form: Callable[[str], str]

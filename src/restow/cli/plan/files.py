@@ -139,8 +139,12 @@ class PlanOutput:
         if self.output is not None and self.form is Format.KAFKA:
             lines.append(f"Kafka's JSON is in {self.output}.")
         elif self.output is not None:
-            lines.append(f"The plan is in {self.output}. Once it is approved:")
-            lines.append(f"  restow execute {quote(self.output)} --digest {short(digest)}")
+            lines.append(
+                f"The plan is in {self.output}. Once it is approved (--throttle auto, or a rate like 50MB/s):"
+            )
+            partial = " --partial" if plan.leaves else ""
+            approved = f"--digest {short(digest)} --throttle auto{partial}"
+            lines.append(f"  restow execute {quote(self.output)} {approved}")
         if self.way_back is not None:
             lines.append(f"The way back, as Kafka's JSON, is in {self.way_back}.")
         for line in lines:
