@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running_browser() -> Iterator[Any]:
     """Return Playwright's browser. Without Chromium, the tests are skipped, but on CI they fail."""
     with needs_kafka():
