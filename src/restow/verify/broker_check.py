@@ -179,7 +179,9 @@ def _controls(snapshot: Snapshot, broker: BrokerId, voters: tuple[BrokerId, ...]
         return fails(
             name,
             f"it is a voter of the metadata quorum ({some(voters)})",
-            "take it out of the quorum first: kafka-metadata-quorum remove-controller",
+            "take it out of the quorum first: kafka-metadata-quorum remove-controller. Kafka refuses that "
+            "for a static quorum (controller.quorum.voters, kraft.version 0): its voters cannot be removed, "
+            "so this broker has to stay, or the quorum has to be made dynamic",
         )
     if snapshot.controller is None:
         return unknown(

@@ -100,6 +100,10 @@ def test_check_knows_the_controller_with_zookeeper_and_with_a_quorum() -> None:
     assert failing(WELL, voters=(1, 3)) == {
         "not the controller": "it is a voter of the metadata quorum (1, 3)"
     }
+    (told,) = [
+        each for each in broker_check(WELL, 3, voters=(1, 3)).checks if each.name == "not the controller"
+    ]
+    assert "refuses that for a static quorum" in told.advice
     assert "no controller" in failing(replace(WELL, controller=None))["not the controller"]
 
 
