@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from restow.model import ANY_DIR, Check, CheckOutcome, Verdict
-from restow.plan.drift import REBASE, ids_of, remade
+from restow.plan.drift import REBASE, differences, ids_of, remade
 from restow.plan.judge.waves import violations_of
+from restow.plan.schedule.schedule import steps_of
 from restow.verify.evidence import fails, holds, none_of, some, unknown
 from restow.verify.promises_kept import promise_checks
 
@@ -21,6 +22,7 @@ Throttle: TypeAlias = tuple[str, str, str]
 _THROTTLES = ("throttled", "replica.alter.log.dirs.io.max.bytes.per.second")
 _GO_ON = "let it go on: restow watch, or restow resume if its executor is gone"
 _CARRY_OUT = "execute the plan, or resume its run"
+_RESUME = f"resume its run; without one, {REBASE}"
 
 
 def verify(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = None) -> Verdict:
@@ -76,20 +78,42 @@ def _moves_done(plan: Plan, snapshot: Snapshot) -> Iterator[Check]:
         good=f"all {len(found):,} are there",
         advice=f"topics were deleted; if the rest is still wanted, {REBASE}",
     )
-    for check in _places_checks(there, snapshot):
+    advice = _to_do(plan, snapshot, there)
+    for check in _places_checks(there, snapshot, advice):
         if found and not there:
             yield unknown(check.name, "not looked at: none of the plan's partitions is there")
         else:
             yield check
 
 
-def _places_checks(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Iterator[Check]:
+def _to_do(plan: Plan, snapshot: Snapshot, there: list[tuple[Move, Partition]]) -> str:
+    """Say what brings the rest about: a changed cluster refuses the plan, and a run leaves out what others
+    have changed.
+    """
+    if not differences(plan, snapshot):
+        return _CARRY_OUT
+    changed = [
+        str(move.partition) for move, each in there if not each.moving and not _on_the_way(plan, move, each)
+    ]
+    if not changed:
+        return _RESUME
+    return f"somebody else has changed {some(changed)}, which a run leaves out. If they are to move, {REBASE}"
+
+
+def _on_the_way(plan: Plan, move: Move, partition: Partition) -> bool:
+    """Return whether a partition is where a run of the plan may have left it."""
+    if set(partition.replicas) == set(move.before):
+        return True
+    return partition.replicas in {step.after for step in steps_of(move, plan.limits.extra_copies)}
+
+
+def _places_checks(there: list[tuple[Move, Partition]], snapshot: Snapshot, to_do: str) -> Iterator[Check]:
     yield none_of(
         "replicas in place",
         [_elsewhere(move, each) for move, each in there if each.replicas != move.after],
         "partition",
         good=f"{len(there):,} partitions have the planned replicas in the planned order",
-        advice=_CARRY_OUT,
+        advice=to_do,
     )
     yield none_of(
         "nothing moves",
@@ -113,7 +137,7 @@ def _places_checks(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> I
         good="every leader is the preferred one",
         advice="let the first replicas be elected: restow doctor --fix",
     )
-    yield _directories(there, snapshot)
+    yield _directories(there, snapshot, to_do)
 
 
 def _same_cluster(plan: Plan, snapshot: Snapshot) -> Check:
@@ -143,7 +167,7 @@ def _min_insync(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Chec
     )
 
 
-def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Check:
+def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot, to_do: str) -> Check:
     """Check that replicas are in the log dirs of the plan, and none is moving to another."""
     wrong, silent = [], []
     for move, partition in there:
@@ -170,7 +194,7 @@ def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Che
     names_some = any(path != ANY_DIR for move, _ in there for path in move.log_dirs)
     good = "every replica lies where the plan wants it" if names_some else "the plan names none"
     goes_on = any(each.moving or _places(each, future=True) for _, each in there)
-    return none_of("directories", wrong, "replica", good=good, advice=_GO_ON if goes_on else _CARRY_OUT)
+    return none_of("directories", wrong, "replica", good=good, advice=_GO_ON if goes_on else to_do)
 
 
 def _places(partition: Partition, *, future: bool) -> dict[BrokerId, str]:

@@ -114,6 +114,23 @@ def test_verify_fails_when_a_check_could_not_be_made(now: Snapshot, fails: str, 
     assert all("not looked at" in by_name[name].evidence for name in places)
 
 
+@pytest.mark.parametrize(
+    ("replicas", "works"),
+    [
+        ([(1, 2), (1, 2)], "execute the plan, or resume its run"),
+        ([(1, 3), (1, 2)], "resume its run; without one, make the plan anew, or rebase it"),
+        ([(1, 3), (2, 4)], "somebody else has changed t-1, which a run leaves out"),
+    ],
+    ids=["untouched", "half done", "changed by others"],
+)
+def test_verify_advises_what_would_not_be_refused(replicas: list[tuple[int, ...]], works: str) -> None:
+    targets = [Target(partition=TopicPartition("t", number), replicas=(1, 3)) for number in range(2)]
+    plan = plan_from_targets(snapshot({"t": [(1, 2), (1, 2)]}), targets, created_ms=0)
+    checks = verify(plan, snapshot({"t": replicas})).checks
+    (advice,) = [each.advice for each in checks if each.name == "replicas in place"]
+    assert advice.startswith(works)
+
+
 def test_throttles_are_unknown_when_configs_are_hidden() -> None:
     now = replace(_done(), denied=("DESCRIBE_CONFIGS on topic t",))
     check = verify(_plan(), now).checks[-1]
