@@ -109,7 +109,7 @@ def test_run_handles_topics_that_are_deleted_recreated_or_expanded(tmp_path: Pat
             outcome = await run
             assert outcome.ending is Ending.IN_PART
             assert set(outcome.dropped) == set(ORDERS)
-            assert "`restow resume` for the rest or `restow undo`" in outcome.next
+            assert "`restow resume` would leave these out again" in outcome.next
             assert await replicas_of(admin, "audit") == [(0, 2)]
             assert (await replicas_of(admin, "payments"))[0] == (1, 2)
 

@@ -214,7 +214,7 @@ def test_cancelled_move_is_not_taken_for_arrived(
     monkeypatch.setattr(stage.admin, "alter_partition_reassignments", asked)
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     outcome = stage.execute(plan_for(stage, [target]), THROTTLED)
-    assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 moves were taken back")
+    assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 move was taken back")
     assert stage.replicas()[0] == (1, 2)
     run = asyncio.run(stage.world.runs()).latest()
     assert run.ledger.finished == ()
@@ -234,7 +234,7 @@ def test_cancel_restores_the_order_of_replicas_despite_outdated_metadata(
     monkeypatch.setattr(stage.admin, "describe_topics", told)
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     outcome = stage.execute(plan_for(stage, [target]), THROTTLED)
-    assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 moves were taken back")
+    assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 move was taken back")
     assert stage.replicas()[0] == (1, 2)
 
 

@@ -51,6 +51,11 @@ def test_run_drops_a_waiting_partition_when_others_change_its_replicas(
     assert outcome.ending is Ending.IN_PART
     why = f"somebody else has changed it: it has the replicas {list(replicas)}, and not [1, 2]"
     assert outcome.dropped == {SECOND: why}
+    assert outcome.summary is not None
+    size = stage.admin.sizes[SECOND]
+    assert (outcome.summary.partitions_left, outcome.summary.left_bytes) == (1, size)
+    assert "`restow resume` would leave these out again" in outcome.next
+    assert "`restow plan rebase PLAN -o NEW`" in outcome.next
     assert asked_for(stage, SECOND) == []
     assert stage.replicas() == [AWAY[0], replicas, *AWAY[2:]]
     assert stage.admin.set_ == {}
@@ -65,6 +70,7 @@ def test_run_drops_a_waiting_partition_when_others_are_moving_it(stage: Stage) -
     stage.after(2, move)
     outcome = stage.execute(plan_for(stage, AWAY, limits=ONE_BY_ONE), THROTTLED)
     assert outcome.dropped == {SECOND: "somebody else is moving it to [1, 6]"}
+    assert "`restow plan rebase PLAN -o NEW`" in outcome.next
     assert asked_for(stage, SECOND) == []
     assert stage.admin.assignments[SECOND].target == (1, 6)
 

@@ -19,11 +19,11 @@ from restow.execute.journal.runs import last_run_of, predictions_told
 from restow.execute.predict.learn import calibrate
 from restow.execute.predict.predicting import predict
 from restow.execute.predict.prediction import Prediction, TimeRange, prediction_of
-from restow.execute.progress.status import STATUS_FILE, status_of
+from restow.execute.progress.status import STATUS_FILE, RunListener, status_of
 from restow.execute.run.control import ControlRequest
 from restow.execute.run.examine import examine
 from restow.execute.run.options import expecting, run_options
-from restow.execute.run.start import NotNow
+from restow.execute.run.start import NotNow, execute
 from restow.model import ANY_DIR, CheckOutcome, Limits, Move, Plan, TopicPartition
 from restow.model.load import BYTES_IN, LoadModel, Resource
 from restow.plan.explain.view import view_of
@@ -36,6 +36,7 @@ from tests.unit.rehearse.test_rehearse import cluster as cluster_of
 from tests.unit.rehearse.test_rehearse import plan_to
 
 if TYPE_CHECKING:
+    from restow.execute.progress.status import RunStatus
     from restow.execute.run.options import RunOptions
 
 AT_6 = run_options(throttle="6MB/s")
@@ -85,6 +86,21 @@ def test_run_keeps_its_prediction_and_tells_how_it_went(tmp_path: Path) -> None:
     told = outcome.document()["summary"]
     assert isinstance(told, dict)
     assert told["prediction_error"] == pytest.approx(outcome.summary.error, abs=0.001)
+
+
+def test_summary_has_the_time_that_the_journal_has(tmp_path: Path) -> None:
+    """What the run does after its last entry takes time, and does not count."""
+    run = unequal(tmp_path)
+    plan = plan_for(run.stage, TARGETS)
+
+    def status(told: RunStatus) -> None:
+        if told.ended:
+            run.stage.clock.now_s += 5
+
+    listener = RunListener(event=lambda _: None, status=status)
+    outcome = asyncio.run(execute(run.stage.world, plan, AT_6, listener))
+    (kept,) = asyncio.run(run.stage.world.runs()).all()
+    assert outcome.summary.seconds == kept.ledger.took_s
 
 
 def test_page_of_a_plan_has_its_last_run(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from typer.testing import CliRunner
 
 from restow.cli import app
-from restow.cli.runs import flags
+from restow.cli.runs import cancel, flags
 from restow.execute.progress.watch import watch
 from restow.execute.run import start
 from restow.execute.run.control import ControlRequest
 from restow.execute.run.options import run_options
-from restow.model import Limits, TopicPartition
+from restow.model import Limits, ReplicaAssignment, TopicPartition
 from tests.unit.execute.fake_admin import MB, FakeAdmin
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 
@@ -127,6 +127,26 @@ def test_cancel_command_exits_with_0_when_it_has_cancelled_a_run_without_a_proce
     ended = json.loads(result.stdout.splitlines()[-1])
     assert ended["outcome"] == "cancelled"
     assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
+
+
+def test_cancel_command_counts_the_moves_that_the_cluster_still_has(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moves go on without the run. Its journal does not know which have arrived since."""
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
+    stage.execute(plan_for(stage, AWAY), THROTTLED)
+    monkeypatch.setattr(start, "run_context", lambda *_: stage.world)
+    monkeypatch.setattr(cancel, "on_cluster", lambda _, work: asyncio.run(work(stage.admin)))
+    assert previewed() == ["t-0", "t-1", "t-2"]
+    stage.admin.assignments[TopicPartition("t", 0)] = ReplicaAssignment(AWAY[0])
+    assert previewed() == ["t-1", "t-2"]
+
+
+def previewed() -> list[str]:
+    """Return the moves that `restow cancel` would take back."""
+    result = CliRunner().invoke(app, ["cancel", "-b", "nowhere:1", "--json"])
+    found: list[str] = json.loads(result.stdout)["under_way"]
+    return found
 
 
 def test_bytes_on_a_broker_that_has_died_are_unknown(stage: Stage) -> None:

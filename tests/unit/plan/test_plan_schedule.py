@@ -155,6 +155,7 @@ def test_step_may_be_held_for_a_temporary_reason() -> None:
     assert schedule.admit() == []
     assert schedule.why_stuck() == "t-0: broker 2 is not there"
     reasons.pop(0)
+    assert schedule.why_stuck() is None
     assert len(schedule.admit()) == 1
 
 

@@ -62,8 +62,12 @@ def command(
 
 
 async def _under_way(admin: KafkaAdmin, journal: str | None, name: str | None) -> tuple[str, list[str], int]:
+    from restow.execute.journal.ledger import still_moving
     from restow.execute.run.start import run_context
+    from restow.snapshot import capture
 
-    runs = await run_context(admin, journal).runs()
+    world = run_context(admin, journal)
+    runs = await world.runs()
     run = runs.get(name) if name else runs.latest(unsettled=True)
-    return run.name, [str(partition) for partition in run.ledger.in_progress], len(run.ledger.ours)
+    moving = still_moving(run.ledger, await capture(admin, world.clock))
+    return run.name, [str(partition) for partition in moving], len(run.ledger.ours)

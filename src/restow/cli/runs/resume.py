@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from restow.cli.plan.files import Digest
 from restow.cli.runs.flags import (
@@ -17,6 +17,7 @@ from restow.cli.runs.flags import (
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
@@ -61,15 +62,23 @@ def command(
     return None
 
 
-def _sentence(left: dict[str, object]) -> str:
-    return (
-        f"run {clean(str(left['run']))}: {left['partitions_left']} partitions are left with "
-        f"{left['steps_left']} steps, {left['under_way']} of them under way, {left['throttles']} throttle "
-        "settings on"
+def _sentence(left: dict[str, Any]) -> str:
+    from restow.plan.drift import REBASE
+    from restow.verify.evidence import some
+
+    partitions, alone = left["partitions_left"], left["left_alone"]
+    told = (
+        f"run {clean(str(left['run']))}: {count(partitions, 'partition')} "
+        f"{'is' if partitions == 1 else 'are'} left with {count(left['steps_left'], 'step')}, "
+        f"{left['under_way']} of them under way, "
+        f"{count(left['throttles'], 'throttle setting')} on"
     )
+    if alone:
+        told += f"; {count(len(alone), 'partition')} would be left out ({clean(some(alone))}): {REBASE}"
+    return told
 
 
-async def _left(admin: KafkaAdmin, journal: str | None, name: str | None) -> dict[str, object]:
+async def _left(admin: KafkaAdmin, journal: str | None, name: str | None) -> dict[str, Any]:
     from restow.execute.run.start import run_context, run_to_resume
     from restow.execute.run.steps import chains_of
     from restow.runtime.clock import SystemClock
@@ -77,7 +86,8 @@ async def _left(admin: KafkaAdmin, journal: str | None, name: str | None) -> dic
 
     runs = await run_context(admin, journal).runs()
     run = runs.get(name) if name else run_to_resume(runs)
-    chains = chains_of(run.ledger.plan, await capture(admin, SystemClock()))
+    snapshot = await capture(admin, SystemClock())
+    chains = chains_of(run.ledger.plan, snapshot, run.ledger.topic_ids, run.ledger.submitted)
     return {
         "run": run.name,
         "partitions_left": len(chains.steps),

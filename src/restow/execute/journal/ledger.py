@@ -63,6 +63,8 @@ class RunLedger:
     found: frozenset[TopicPartition] = frozenset()
     """Partitions that another tool has already moved to the plan's target."""
     dropped: Mapping[TopicPartition, str] = field(default_factory=dict)
+    taken: frozenset[TopicPartition] = frozenset()
+    """Dropped partitions that another tool has changed, or whose topic is another one now."""
     outcome: str | None = None
     """The outcome; None while the run is active, or if it was killed."""
     prediction: Prediction | None = None
@@ -178,6 +180,16 @@ def has_heard_of(ledger: RunLedger, snapshot: Snapshot) -> bool:
     return all(each is None or each.moving or may_be(name, each) for name, each in seen.items())
 
 
+def still_moving(ledger: RunLedger, snapshot: Snapshot) -> list[TopicPartition]:
+    """Return the steps in progress that the cluster is still at: others ended while nobody was watching."""
+
+    def moves(name: TopicPartition) -> bool:
+        now = snapshot.partition(name)
+        return now is not None and (now.moving or any(copy.future for copy in now.copies))
+
+    return [name for name in ledger.in_progress if moves(name)]
+
+
 def has_extra_logs(step: Step, brokers: Iterable[BrokerId]) -> bool:
     """Return whether one of these brokers, which have its log, is new in this step.
 
@@ -238,6 +250,7 @@ def _dropped(ledger: RunLedger, facts: Any) -> RunLedger:
         ledger,
         in_progress=_without(ledger.in_progress, (partition,)),
         dropped={**ledger.dropped, partition: fields.text(facts["reason"])},
+        taken=ledger.taken | {partition} if facts.get("taken") is True else ledger.taken - {partition},
     )
 
 
@@ -255,7 +268,15 @@ def _cancelled(ledger: RunLedger, facts: Any) -> RunLedger:
 
 def _resumed(ledger: RunLedger, facts: Any) -> RunLedger:
     turn = max(ledger.turn, _turn(facts))
-    return replace(ledger, outcome=None, dropped={}, turn=turn, prediction=_prediction(facts), took_s=None)
+    return replace(
+        ledger,
+        outcome=None,
+        dropped={},
+        taken=frozenset(),
+        turn=turn,
+        prediction=_prediction(facts),
+        took_s=None,
+    )
 
 
 def _ended(ledger: RunLedger, facts: Any) -> RunLedger:

@@ -8,6 +8,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from restow.html.page import paragraph, table
+from restow.plan.drift import REBASE
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +50,10 @@ _WITHOUT_UNDO = {
     Ending.STUCK: "remove what hinders it, then `restow resume`",
 }
 OFFERS_UNDO = _WITHOUT_UNDO.keys()
+_ALL_TAKEN = (
+    f"see why above; `restow resume` would leave these out again. If they are still to move, {REBASE}"
+)
+_SOME_TAKEN = f"see why above, then `restow resume` for the rest. For what others have changed, {REBASE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +66,7 @@ class Summary:
     """Partitions not begun, under way, or dropped."""
     copied_bytes: int
     left_bytes: int
-    """Bytes that the remaining steps would copy, without dropped partitions."""
+    """Bytes that the remaining steps would copy, and those of the dropped partitions that still exist."""
     seconds: float
     prediction: Prediction | None = None
     """What was predicted when the run began or was resumed; None if it had nothing to do."""
@@ -111,6 +117,8 @@ class RunOutcome:
     ending: Ending
     reason: str = ""
     dropped: Mapping[TopicPartition, str] = field(default_factory=dict)
+    taken: frozenset[TopicPartition] = frozenset()
+    """Dropped partitions that somebody else has changed: `restow resume` would drop them again."""
     throttles_left: tuple[str, ...] = ()
     """Throttle configs that could not be restored yet; they are in the journal."""
     summary: Summary | None = None
@@ -131,13 +139,21 @@ class RunOutcome:
     def next(self) -> str:
         """Say what to do now."""
         if self.throttles_left and self.ending not in (Ending.LEFT, Ending.LOST, Ending.FAILED):
+            settings = count(len(self.throttles_left), "throttle setting")
             return (
-                f"{len(self.throttles_left)} throttle settings could not be brought back, the first of them "
+                f"{settings} could not be brought back, the first of them "
                 f"{self.throttles_left[0]}: `restow doctor --fix` does it when what hinders it is gone"
             )
-        if self.no_undo is not None and self.ending in _WITHOUT_UNDO:
-            return f"{_WITHOUT_UNDO[self.ending]}; `restow undo` would be refused now: {self.no_undo}"
+        if self.ending is Ending.IN_PART and self.taken:
+            told = _ALL_TAKEN if self.dropped.keys() <= self.taken else _SOME_TAKEN
+            return f"{told}; {self._undo_told or '`restow undo` would bring back what this run has moved'}"
+        if self._undo_told and self.ending in _WITHOUT_UNDO:
+            return f"{_WITHOUT_UNDO[self.ending]}; {self._undo_told}"
         return _NEXT[self.ending]
+
+    @property
+    def _undo_told(self) -> str:
+        return "" if self.no_undo is None else f"`restow undo` would be refused now: {self.no_undo}"
 
     def _repr_html_(self) -> str:
         rows = [] if self.summary is None else list(self.summary.document().items())

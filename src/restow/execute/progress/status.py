@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from restow.execute.predict.prediction import CopiedCurve, PredictedNow, predicted_now_of
@@ -16,6 +16,7 @@ from restow.execute.progress.outcome import Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, ProgressReport
 from restow.execute.progress.stuck import Cause, StuckReplica
 from restow.model import TopicPartition
+from restow.plan.drift import REMADE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from restow.execute.run.in_progress import ReassignmentsInProgress
     from restow.execute.throttle.pace import Pace
     from restow.execute.throttle.throttling import Throttling
+    from restow.model import Partition
     from restow.plan.schedule.schedule import Schedule
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
@@ -258,11 +260,13 @@ class RunReporter:
         self._began_s = clock.monotonic_s()
         self._begun = frozenset(step.partition for step in schedule.waiting)
         self._last: ProgressReport | None = None
+        self._seen: Mapping[TopicPartition, Partition] = {}
+        self._took_s: float | None = None
         self.steps_done = 0
 
     def report(self, observation: Observation, paused: str | None, ended: str | None) -> None:
         """Report the status, and adjust the throttle to the progress."""
-        wanted = self._throttling.wanted
+        wanted, self._seen = self._throttling.wanted, observation.partitions
         self._last = self._progress.report(
             observation,
             self._in_progress.steps,
@@ -296,14 +300,20 @@ class RunReporter:
         )
 
     def lessons(self) -> dict[str, object]:
-        """Return how long the run took, its bytes over time, and what it has measured: for the journal."""
+        """Return how long the run took, its bytes over time, and what it has measured: for the journal.
+
+        From here on the time stands still, so that the summary has the same as the journal.
+        """
+        self._took_s = round(self._seconds, 3)
         if not self._in_progress:
             self._copied.add(self._seconds, self._progress.arrived_bytes, last=True)
-        seconds, copied = round(self._seconds, 3), self._copied.points
-        return {"seconds": seconds, "copied": copied, "measured": self._time_left.measured}
+        copied, measured = self._copied.points, self._time_left.measured
+        return {"seconds": self._took_s, "copied": copied, "measured": measured}
 
     @property
     def _seconds(self) -> float:
+        if self._took_s is not None:
+            return self._took_s
         return self._clock.monotonic_s() - self._began_s
 
     def _predicted_now(self, report: ProgressReport) -> PredictedNow | None:
@@ -325,7 +335,8 @@ class RunReporter:
             partitions_moved=len(self._begun) - len(not_moved),
             partitions_left=len(left | ledger.dropped.keys()),
             copied_bytes=copied.copied_bytes,
-            left_bytes=0 if self._last is None else self._last.to_do_bytes - self._last.done_bytes,
+            left_bytes=self._dropped_bytes(ledger)
+            + (0 if self._last is None else self._last.to_do_bytes - self._last.done_bytes),
             seconds=self._seconds,
             prediction=self._prediction,
             done=done,
@@ -335,6 +346,14 @@ class RunReporter:
 
     def _nothing_left(self, _: RestOfRun) -> float | None:
         return None if self._schedule.left else 0.0
+
+    def _dropped_bytes(self, ledger: RunLedger) -> int:
+        """Return what the dropped partitions would copy from where they are now."""
+        return sum(
+            replace(move, before=self._seen[move.partition].replicas).bytes_to_copy
+            for move in ledger.plan.moves
+            if move.partition in self._seen and ledger.dropped.get(move.partition, REMADE) != REMADE
+        )
 
     def _seconds_left(self, rest: RestOfRun) -> float | None:
         pace = self._pace

@@ -16,6 +16,7 @@ from restow.plan.drift import REMADE, ids_of, remade
 from restow.plan.files.text import step_document
 from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.schedule.schedule import steps_of, waves_of
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -134,9 +135,12 @@ class Taken:
         for name in self.back:
             tell("cancelled", partition=str(name))
         if self.refused:
-            why = f"{len(self.refused)} moves could not be taken back: {next(iter(self.refused.values()))}"
+            moves = count(len(self.refused), "move")
+            why = f"{moves} could not be taken back: {next(iter(self.refused.values()))}"
             return RunOutcome(ending=Ending.LEFT, reason=why)
-        return RunOutcome(ending=Ending.CANCELLED, reason=f"{len(self.back)} moves were taken back")
+        were = "was" if len(self.back) == 1 else "were"
+        reason = f"{count(len(self.back), 'move')} {were} taken back"
+        return RunOutcome(ending=Ending.CANCELLED, reason=reason)
 
 
 def cancelled_before(

@@ -120,7 +120,7 @@ class Executor:
     async def run(self) -> RunOutcome:
         """Run until everything is done, a stop is requested, or it cannot continue."""
         for partition, reason in self._strange.items():
-            self._note_dropped(partition, reason)
+            self._note_dropped(partition, reason, taken=True)
         moving = {each.partition for each in self._adopted}
         for step in (*self._adopted, *self._run_journal.settle(moving, self._snapshot)):
             self._progress.found_in_progress(step, self._snapshot)
@@ -223,7 +223,7 @@ class Executor:
             if claim is Clearance.READY:
                 ready.append(step)
             elif claim is Clearance.TAKEN:
-                self._drop(step, why)
+                self._drop(step, why, taken=True)
             elif claim is Clearance.DOUBTFUL and begun:
                 self._schedule.put_back(step)
             elif claim is Clearance.OURS:
@@ -275,7 +275,7 @@ class Executor:
             elif state is StepState.REFUSED:
                 self._try_again(step, why)
             elif state is StepState.TAKEN:
-                self._drop(step, why)
+                self._drop(step, why, taken=True)
         if arrived:
             self._run_journal.write("finished", steps=[step_document(step) for step in arrived])
         for step in arrived:
@@ -347,17 +347,17 @@ class Executor:
     def _drop_remade(self, topics: frozenset[str]) -> None:
         for name in self._aims:
             if name.topic in topics and (rest := self._schedule.rest_of(name)):
-                self._drop(rest[0], REMADE)
+                self._drop(rest[0], REMADE, taken=True)
 
-    def _drop(self, step: Step, why: str) -> None:
+    def _drop(self, step: Step, why: str, *, taken: bool = False) -> None:
         rest = self._schedule.rest_of(step.partition)
         self._progress.forget(rest)
         self._schedule.drop(step)
-        self._note_dropped(step.partition, why)
+        self._note_dropped(step.partition, why, taken=taken)
 
-    def _note_dropped(self, partition: TopicPartition, why: str) -> None:
+    def _note_dropped(self, partition: TopicPartition, why: str, *, taken: bool) -> None:
         self._holding.ordinary.discard(partition)
-        self._run_journal.write("dropped", partition=list(partition), reason=why)
+        self._run_journal.write("dropped", partition=list(partition), reason=why, taken=taken)
         self.tell("dropped", partition=str(partition), why=why)
 
     async def _cancel(self) -> RunOutcome:
@@ -369,7 +369,7 @@ class Executor:
         )
         for step in steps:
             if step.partition in taken.others:
-                self._drop(step, taken.others[step.partition])
+                self._drop(step, taken.others[step.partition], taken=True)
         return taken.concluded(self.tell)
 
     async def _end(self, outcome: RunOutcome) -> RunOutcome:
@@ -392,6 +392,7 @@ class Executor:
         outcome = replace(
             outcome,
             dropped=ledger.dropped,
+            taken=ledger.taken,
             throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
             summary=self._reporter.summary(ledger, done=outcome.ending is Ending.DONE),
         )

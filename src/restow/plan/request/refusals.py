@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.errors import InvalidInput
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,8 +77,8 @@ def check_replication_factors(arrays: Arrays, slots: Slots, able: Bools) -> None
     if missing > 0:
         raise InvalidInput(
             f"{arrays.names[worst]} is to have {counts[worst]} replicas on different brokers, but only "
-            f"{int(able.sum())} brokers may take them: add {missing} or let {missing} fewer leave, or lower "
-            f"its replication factor to {int(counts[worst]) - missing}"
+            f"{count(int(able.sum()), 'broker')} may take them: add {missing} or let {missing} "
+            f"fewer leave, or lower its replication factor to {int(counts[worst]) - missing}"
         )
 
 

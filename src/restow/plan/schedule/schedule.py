@@ -201,12 +201,13 @@ class Schedule:
         return tuple(self._rest[partition][1]) if partition in self._rest else ()
 
     def why_stuck(self) -> str | None:
-        """Say what blocks the first waiting step if nothing is under way."""
+        """Say what blocks the first waiting step if nothing is under way; None if that step may begin."""
         if not self.admission.idle:
             return None
         for line in self._lines.values():
             for _, step in line.steps:
-                return f"{step.partition.topic}-{step.partition.partition}: {self.admission.hindrance(step)}"
+                why = self.admission.hindrance(step)
+                return None if why is None else f"{step.partition}: {why}"
         return None
 
     def _leave_line(self, step: Step) -> None:
