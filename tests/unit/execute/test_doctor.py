@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigResource
-from restow.execute.repair.doctor import FindingKind, diagnose, examine, fix
+from restow.execute.progress.outcome import Ending
+from restow.execute.repair.doctor import FindingKind, diagnose, examine, fix, repaired
 from restow.execute.run.control import ControlRequest
 from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
 from restow.model import Copy, LiveBroker, Partition, ReplicaAssignment, Snapshot, Topic, TopicPartition
+from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from restow.execute.progress.status import RunEvent
 
 
 def snapshot(
@@ -93,8 +97,37 @@ def test_fix_rolls_back_our_run_and_nothing_of_others(stage: Stage) -> None:
     assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
 
 
+def test_doctor_says_what_is_left_of_a_run_that_ended_with_a_throttle(stage: Stage) -> None:
+    def hinder(each: RunEvent) -> None:
+        if each.kind == "arrived":
+            stage.admin.refuse_configs[ConfigResource("broker", "3")] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+    stage.hooks.append(hinder)
+    outcome = stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
+    assert (outcome.ending, outcome.throttles_left) == (Ending.DONE, (f"{FOLLOWER_RATE} of broker 3",))
+    (found,) = asyncio.run(diagnose(stage.world))
+    assert (found.kind, found.can_be_fixed) == (FindingKind.THROTTLES_LEFT, True)
+    told = f"it ended: done, and could not bring back 1 throttle setting: {FOLLOWER_RATE} of broker 3"
+    assert found.evidence == told
+    stage.admin.refuse_configs.clear()
+    stage.events.clear()
+    assert asyncio.run(fix(stage.world, stage.watcher)) == ()
+    assert repaired(stage.events) == (f"brought back {FOLLOWER_RATE} of broker 3 (removed)",)
+
+
+def test_doctor_names_a_live_run_of_somebody_else_and_does_not_offer_to_cancel() -> None:
+    moving = snapshot(partition(replicas=(0, 1, 2), adding=(2,)))
+    (found,) = examine(moving, (), other="alice, with run 7")
+    assert (found.kind, found.what) == (FindingKind.OTHER_RUN, "alice, with run 7")
+    assert found.evidence == "it is alive; no journal of ours knows 1 move under way: t-0"
+    assert "cancel" not in found.remedy
+    (found,) = examine(snapshot(partition(), configs={LEADER_REPLICAS: "0:0"}), (), other="alice")
+    assert "delete-config" not in found.remedy
+
+
 def test_fix_elects_preferred_leaders(stage: Stage) -> None:
     stage.admin.leaders[TopicPartition("t", 0)] = 2
     assert [each.kind for each in asyncio.run(diagnose(stage.world))] == [FindingKind.LEADER]
     assert asyncio.run(fix(stage.world, stage.watcher)) == ()
     assert stage.admin.leaders[TopicPartition("t", 0)] == 1
+    assert repaired(stage.events) == ("elected broker 1 for t-0",)

@@ -12,11 +12,11 @@ import pytest
 
 from restow.client import BrokerError, ConfigResource, GroupLockHolder
 from restow.execute.progress.outcome import Ending
-from restow.execute.repair.doctor import fix
+from restow.execute.repair.doctor import diagnose, fix
 from restow.execute.run.examine import examine
 from restow.execute.run.lock import GROUP, ClusterLocked, who_is
 from restow.execute.run.start import cancel, resume
-from restow.model import Check, CheckOutcome, Limits, Promise
+from restow.model import Check, CheckOutcome, Limits, Promise, ReplicaAssignment, TopicPartition
 from restow.verify import blocking
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, plan_for
@@ -101,6 +101,13 @@ def test_check_names_the_run_on_another_machine(stage: Stage) -> None:
     seated(stage, FakeGroupLock(there=member()))
     verdict = asyncio.run(examine(stage.world, plan_for(stage, AWAY)))
     assert f"another machine carries out a run: {SAYS_ALICE}" in [each.evidence for each in verdict.checks]
+
+
+def test_doctor_names_the_run_on_another_machine(stage: Stage) -> None:
+    stage.admin.assignments[TopicPartition("t", 0)] = ReplicaAssignment((1, 2)).reassign_to((1, 3))
+    seated(stage, FakeGroupLock(there=member()))
+    (found,) = asyncio.run(diagnose(stage.world))
+    assert found.what == SAYS_ALICE
 
 
 def test_run_warns_and_continues_if_it_may_not_mark_itself(stage: Stage) -> None:

@@ -36,32 +36,39 @@ def command(
     journal: JournalFolder = None,
     as_json: AsJson = False,
 ) -> Answer:
-    found = on_cluster(bootstrap, lambda admin: _examine(admin, journal, fix=fix))
+    found, done = on_cluster(bootstrap, lambda admin: _examine(admin, journal, fix=fix))
     return Answer(
         document=lambda: [each.document() for each in found],
-        draw=lambda console: _draw(console, found, fixed=fix),
+        draw=lambda console: _draw(console, found, done, fixed=fix),
         as_json=as_json,
         code=FAILED if found else 0,
     )
 
 
-async def _examine(admin: KafkaAdmin, journal: str | None, *, fix: bool) -> tuple[Finding, ...]:
-    from restow.execute.progress.status import RunListener
+async def _examine(
+    admin: KafkaAdmin, journal: str | None, *, fix: bool
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """Return the findings, and what was repaired."""
+    from restow.execute.progress.status import RunEvent, RunListener
     from restow.execute.repair import doctor as doing
     from restow.execute.run.start import run_context
 
     world = run_context(admin, journal)
     if not fix:
-        return await doing.diagnose(world)
-    return await doing.fix(world, RunListener(event=lambda _: None, status=lambda _: None))
+        return await doing.diagnose(world), ()
+    events: list[RunEvent] = []
+    left = await doing.fix(world, RunListener(event=events.append, status=lambda _: None))
+    return left, doing.repaired(events)
 
 
-def _draw(console: Console, found: tuple[Finding, ...], *, fixed: bool) -> None:
+def _draw(console: Console, found: tuple[Finding, ...], done: tuple[str, ...], *, fixed: bool) -> None:
+    for each in done:
+        console.print(clean(each))
     if not found:
         console.print("all is in order")
         return
-    for each in found:
-        console.print(f"{each.kind.value}: {clean(each.what)}", style="bold")
-        console.print(f"  {clean(each.evidence)}")
-        how = "--fix would" if each.can_be_fixed and not fixed else "remedy"
-        console.print(f"  {how}: {clean(each.remedy)}", style="dim")
+    for finding in found:
+        console.print(f"{finding.kind.value}: {clean(finding.what)}", style="bold")
+        console.print(f"  {clean(finding.evidence)}")
+        how = "--fix would" if finding.can_be_fixed and not fixed else "remedy"
+        console.print(f"  {how}: {clean(finding.remedy)}", style="dim")

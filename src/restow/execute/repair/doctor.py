@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from restow.execute.journal.ledger import still_moving
+from restow.execute.progress.outcome import Ending
 from restow.execute.progress.status import RunEvent
 from restow.execute.run.elections import Elections, may_be_elected
-from restow.execute.run.lock import claimed, holder_of
+from restow.execute.run.lock import claimed, holder_of, other_at_it
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, begun, take_back_run
 from restow.execute.throttle.throttles import RATES, REPLICAS, Setting
 from restow.model import Plan
+from restow.sizes import count
 from restow.snapshot import capture
+from restow.verify.evidence import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -27,11 +31,17 @@ if TYPE_CHECKING:
     from restow.model import Snapshot, TopicPartition
 
 
+_OVER = {each.value for each in (Ending.DONE, Ending.IN_PART, Ending.CANCELLED)}
+"""Outcomes of runs that left no move under way."""
+
+
 class FindingKind(Enum):
     """The kinds of findings."""
 
     JOURNAL = "journal that cannot be relied on"
     OPEN_RUN = "run without an end"
+    THROTTLES_LEFT = "throttles left by a run"
+    OTHER_RUN = "run of somebody else"
     THROTTLE = "throttle nobody needs"
     MOVE = "move without an owner"
     LEFTOVER = "move that does not end"
@@ -69,15 +79,20 @@ class Finding:
         }
 
 
-def examine(snapshot: Snapshot, runs: Iterable[Run], active: str | None = None) -> tuple[Finding, ...]:
-    """Return all findings. `active` is the run in progress, whose moves and throttles are not findings."""
+def examine(
+    snapshot: Snapshot, runs: Iterable[Run], active: str | None = None, other: str | None = None
+) -> tuple[Finding, ...]:
+    """Return all findings. `active` is the run in progress, whose moves and throttles are not findings.
+
+    `other` is who executes a run from another machine or folder: moves that no journal knows are theirs.
+    """
     all_runs = tuple(runs)
     open_runs = [run for run in all_runs if not run.ledger.is_settled and run.name != active]
     current = [run for run in all_runs if run.name == active]
     return (
         *_open_runs(snapshot, open_runs),
-        *_throttles(snapshot, (*open_runs, *current)),
-        *_moves(snapshot, (*open_runs, *current)),
+        *_throttles(snapshot, (*open_runs, *current), other),
+        *_moves(snapshot, (*open_runs, *current), other),
         *_replicas(snapshot),
         *_states(snapshot),
         *_racks(snapshot),
@@ -118,18 +133,28 @@ def settings_of(snapshot: Snapshot) -> dict[Setting, str]:
 def _open_runs(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
     for run in runs:
         ledger = run.ledger
-        moving = [n for n in ledger.in_progress if (p := snapshot.partition(n)) is not None and p.moving]
-        said = "was killed" if ledger.outcome is None else f"ended: {ledger.outcome}"
+        moving, settings = still_moving(ledger, snapshot), count(len(ledger.ours), "throttle setting")
+        if ledger.outcome in _OVER and not ledger.in_progress:
+            yield Finding(
+                kind=FindingKind.THROTTLES_LEFT,
+                what=f"run {run.name}",
+                evidence=f"it ended: {ledger.outcome}, and could not bring back {settings}: "
+                + some(f"{each.key} of {each.of} {each.name}" for each in sorted(ledger.ours)),
+                remedy="bring the settings back; nothing else is left to do",
+                run=run.name,
+            )
+            continue
+        said = "was killed" if ledger.outcome is None else f"stopped: {ledger.outcome}"
         yield Finding(
             kind=FindingKind.OPEN_RUN,
             what=f"run {run.name}",
-            evidence=f"it {said}; {len(moving)} moves under way, {len(ledger.ours)} throttle settings on",
+            evidence=f"it {said}; {count(len(moving), 'move')} under way, {settings} on",
             remedy="take back what is under way and bring the settings back; or `restow resume` to go on",
             run=run.name,
         )
 
 
-def _throttles(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
+def _throttles(snapshot: Snapshot, runs: Iterable[Run], other: str | None) -> Iterator[Finding]:
     """Report throttles that no move needs and no run has set. Those of open runs go with their run."""
     ours = {setting for run in runs for setting in run.ledger.ours}
     busy_topics, busy_brokers = _busy(snapshot)
@@ -142,7 +167,9 @@ def _throttles(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
             what=f"{setting.key} of {setting.of} {setting.name}",
             evidence=f"it is {value!r}, nothing moves there, and no journal of ours knows it",
             remedy="somebody else set it, so it stays. To remove it: kafka-configs --alter "
-            f"--entity-type {setting.of}s --entity-name {setting.name} --delete-config {setting.key}",
+            f"--entity-type {setting.of}s --entity-name {setting.name} --delete-config {setting.key}"
+            if other is None
+            else f"it may be of a run that is alive: {other}. Look again when that run has ended",
         )
 
 
@@ -158,8 +185,18 @@ def _busy(snapshot: Snapshot) -> tuple[set[str], set[str]]:
     return topics, brokers
 
 
-def _moves(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
+def _moves(snapshot: Snapshot, runs: Iterable[Run], other: str | None) -> Iterator[Finding]:
     ours = {name for run in runs for name in run.ledger.in_progress}
+    theirs = [name for name, each in snapshot.all_partitions() if each.moving and name not in ours]
+    if theirs and other is not None:
+        yield Finding(
+            kind=FindingKind.OTHER_RUN,
+            what=other,
+            evidence=f"it is alive; no journal of ours knows {count(len(theirs), 'move')} under way: "
+            + some(theirs),
+            remedy="leave it alone until it has ended; `restow watch` shows how far its moves are",
+        )
+        return
     for name, partition in snapshot.all_partitions():
         if not partition.moving or name in ours:
             continue
@@ -251,8 +288,8 @@ def _racks(snapshot: Snapshot) -> Iterator[Finding]:
 async def diagnose(world: RunContext) -> tuple[Finding, ...]:
     """Return the findings without changing anything."""
     runs = await world.runs()
-    holder = holder_of(world.disk, runs.folder)
-    return await _look(world, runs, None if holder is None else holder.run)
+    holder, other = holder_of(world.disk, runs.folder), await other_at_it(world, runs)
+    return await _look(world, runs, None if holder is None else holder.run, other)
 
 
 async def fix(world: RunContext, watcher: RunListener) -> tuple[Finding, ...]:
@@ -268,11 +305,26 @@ async def fix(world: RunContext, watcher: RunListener) -> tuple[Finding, ...]:
         return await _look(world, runs)
 
 
-async def _look(world: RunContext, runs: Runs, active: str | None = None) -> tuple[Finding, ...]:
+def repaired(events: Iterable[RunEvent]) -> tuple[str, ...]:
+    """Say what a fix has done, by the events that it told."""
+    told = {
+        "throttle": lambda facts: (
+            f"brought back {facts['key']} of {facts['of']}"
+            + (" (removed)" if facts["value"] is None else f" (to {facts['value']})")
+        ),
+        "cancelled": lambda facts: f"took back the move of {facts['partition']}",
+        "elected": lambda facts: f"elected broker {facts['leader']} for {facts['partition']}",
+    }
+    return tuple(told[each.kind](each.facts) for each in events if each.kind in told)
+
+
+async def _look(
+    world: RunContext, runs: Runs, active: str | None = None, other: str | None = None
+) -> tuple[Finding, ...]:
     """Return all findings. A damaged journal is a finding; the other journals still show what is ours."""
     snapshot = await capture(world.admin, world.clock)
     sound, wrong = runs.sound(snapshot.cluster_id)
-    return (*journals(wrong, runs), *examine(snapshot, sound, active))
+    return (*journals(wrong, runs), *examine(snapshot, sound, active, other))
 
 
 async def _elect(world: RunContext, name: str, watcher: RunListener) -> None:
