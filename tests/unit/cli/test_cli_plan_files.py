@@ -176,6 +176,14 @@ def test_show_writes_a_page_with_brokers_log_dirs_and_time(
     assert "<svg" in found
 
 
+@pytest.mark.parametrize(
+    ("throttle", "says"),
+    [("10MB/s", "takes at least 1.7 min at 10.0 MB/s"), ("2GB/s", "copies in under 1 s at 2.0 GB/s")],
+)
+def test_show_rounds_no_time_to_nothing(plan_file: str, invoke: Invoke, throttle: str, says: str) -> None:
+    assert f"{says} per broker" in invoke("show", plan_file, "--throttle", throttle).stdout
+
+
 def test_plan_prints_the_same_kafka_json_as_place(tmp_path: Path, invoke: Invoke) -> None:
     target = tmp_path / "request.json"
     placed = invoke(

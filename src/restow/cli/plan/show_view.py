@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from restow.cli.shared.drawing import clean, heading, middle_out, put
 from restow.cli.shared.tables import NUMBER, Grid
-from restow.plan.explain.view import seconds_at
+from restow.plan.explain.view import seconds_at, times_told
 from restow.plan.files.text import digest_of
 from restow.plan.judge.waves import told
-from restow.sizes import count, human_bytes, human_duration
+from restow.sizes import count, human_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,8 @@ def draw(
             + (f"; {view.reordered:,} of them copy nothing" if view.reordered else ""),
             style="bold",
         )
-        put(console, times(view, rate), style="dim")
+        if view.bytes_to_copy:
+            put(console, times(view, rate), style="dim")
         put(console, limits_of(plan), style="dim")
         _draw_brokers(console, view)
         _draw_dirs(console, view)
@@ -114,8 +115,8 @@ def _rates(rate: int | None) -> Sequence[int]:
 
 def times(view: PlanView, rate: int | None) -> str:
     """Return the expected time at this rate, or at some usual ones."""
-    found = (f"{human_duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
-    return f"takes at least {', '.join(found)} per broker"
+    found = times_told(view, _rates(rate))
+    return f"{'copies in' if found.startswith('under') else 'takes at least'} {found} per broker"
 
 
 def limits_of(plan: Plan) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from restow.model import ANY_DIR
 from restow.plan.schedule.traffic import Channel, Traffic, Way
+from restow.sizes import human_bytes, human_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -99,6 +100,17 @@ def seconds_at(view: PlanView, bytes_per_s: float) -> float:
         ways = zip(Way, (each.received_bytes, each.sent_bytes, each.dir_bytes), strict=True)
         traffic.by_channel.update({Channel(way, each.broker): size for way, size in ways})
     return traffic.seconds_at(dict.fromkeys(Way, bytes_per_s)) or 0.0
+
+
+def times_told(view: PlanView, rates: Iterable[int]) -> str:
+    """Return the least durations at these rising throttles, up to the first that is under a second."""
+    found = []
+    for rate in rates:
+        seconds = seconds_at(view, rate)
+        found.append(f"{'under 1 s' if seconds < 1 else human_duration(seconds)} at {human_bytes(rate)}/s")
+        if seconds < 1:
+            break
+    return ", ".join(found)
 
 
 def traffic_of(plan: Plan) -> Traffic:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
 from restow.html.plots import changes
-from restow.plan.explain.view import seconds_at, view_of
-from restow.sizes import count, human_bytes, human_duration
+from restow.plan.explain.view import times_told, view_of
+from restow.sizes import count, human_bytes
 from restow.ui.forms import command_fields, text_field
 from restow.ui.frame import Shown, address, at, hidden, live, pager
 from restow.ui.lists import paged
@@ -141,11 +141,10 @@ def plan_page(
     told = stored.told() or {}
     same = snapshot if snapshot is not None and snapshot.cluster_id == plan.cluster_id else None
     view = view_of(plan, same)
-    times = ", ".join(f"{human_duration(seconds_at(view, rate))} at {human_bytes(rate)}/s" for rate in _RATES)
     facts = (
         ("cluster", plan.cluster_id),
         ("digest", digest),
-        ("takes at least", f"{times} per broker"),
+        ("takes at least", f"{times_told(view, _RATES)} per broker"),
         ("limits", _limits(plan)),
         ("asked for by", str(stored.request.get("who", ""))),
     )
