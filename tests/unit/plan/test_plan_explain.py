@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from restow.plan.judge.compare import compare
 from restow.plan.propose import propose
 from restow.plan.request.framing import ask
 from restow.plan.request.request import PlanRequest
+from tests.unit.plan import clusters
 
 from test_plan_propose import cluster, loads  # isort: skip
 
@@ -65,11 +67,89 @@ def test_explanation_names_full_log_dirs_as_the_constraint() -> None:
 
 
 def test_explanation_names_constraints_of_a_plan_that_adds_replicas() -> None:
-    snapshot = cluster(partitions=30, replication_factor=1)
-    request = PlanRequest(replication_factors={"*": 2})
+    snapshot = cluster(partitions=7, replication_factor=1, disk_bytes=10**11)
+    request = PlanRequest(replication_factors={"*": 2}, balance=True, bands={"disk": 0.001})
     told = explain(snapshot, None, propose(snapshot, None, request), request)
     assert told.unmet
     assert all(each.because for each in told.unmet)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        PlanRequest(drain=frozenset({0})),
+        PlanRequest(replace={0: 5}),
+        PlanRequest(demote=frozenset({0})),
+        PlanRequest(replication_factors={"*": 1}),
+        PlanRequest(replication_factors={"*": 3}),
+    ],
+    ids=lambda request: str(
+        request.drain or request.replace or request.demote or request.replication_factors
+    ),
+)
+def test_every_explanation_tells_the_same_of_the_cluster_before(request_: PlanRequest) -> None:
+    snapshot = clusters.snapshot({"t": [(0, 1), (0, 2), (0, 3), (1, 4), (0, 4)]})
+    balance = PlanRequest(balance=True)
+    told = explain(snapshot, None, propose(snapshot, None, balance), balance)
+    also_told = explain(snapshot, None, propose(snapshot, None, request_), request_)
+    assert [each.before for each in also_told.goals] == [each.before for each in told.goals]
+    assert told.goals[0].before == (2.4, 0.0), "4 of 10 replicas on one of 6 brokers, and none on another"
+
+
+@pytest.mark.parametrize("request_", [PlanRequest(replace={0: 5}), PlanRequest(replication_factors={"*": 3})])
+def test_explanation_names_no_broker_that_was_out_of_band_for_a_goal_not_asked_for(
+    request_: PlanRequest,
+) -> None:
+    snapshot = clusters.snapshot({"t": [(0, 1), (0, 2), (0, 3), (0, 4), (0, 1)]})
+    told = explain(snapshot, None, propose(snapshot, None, request_), request_)
+    assert any(goal.out_of_band for goal in told.goals)
+    assert not told.unmet
+
+
+def test_explanation_says_whom_the_plan_itself_takes_out_of_band() -> None:
+    request = PlanRequest(fix_racks=True)
+    found = []
+    for seed in range(6):
+        snapshot = cluster(partitions=12, replication_factor=2, seed=seed)
+        found += explain(snapshot, None, propose(snapshot, None, request), request).unmet
+    assert found
+    for each in found:
+        told = (
+            f"the plan takes {each.goal} of broker {each.broker} from {each.before:.2f} to {each.ratio:.2f} ×"
+        )
+        assert each.text.startswith(told), each
+        assert "balance was not asked for" in each.text
+
+
+def test_explanation_says_stays_only_of_brokers_that_keep_their_share() -> None:
+    request = PlanRequest(balance=True, bands={"disk": 0.001})
+    said = set()
+    for seed in range(4):
+        snapshot = cluster(partitions=9, replication_factor=1, seed=seed)
+        for each in explain(snapshot, None, propose(snapshot, None, request), request).unmet:
+            stays = "stays at" in each.text
+            said.add(stays)
+            assert stays == (round(each.before or 0, 2) == round(each.ratio, 2)), each
+    assert said == {True, False}
+
+
+def test_reasons_of_moves_name_a_goal_only_if_the_move_helps_it() -> None:
+    kinds = set()
+    for seed in range(12):
+        snapshot = cluster(partitions=60, seed=seed)
+        for move in propose(snapshot, None, PlanRequest(balance=True)).moves:
+            found = re.match(r"(\w+): broker (\d+) (?:has|leads) too (much|little)", move.reason)
+            if found is None:
+                assert move.reason.startswith(("balance: ", "leaders: broker", "preferred leader: ")), move
+                continue
+            goal, broker, much = found[1], int(found[2]), found[3] == "much"
+            kinds.add((goal, much))
+            where, elsewhere = (move.before, move.after) if much else (move.after, move.before)
+            if goal == "leaders":
+                assert where[0] == broker != elsewhere[0], move
+            else:
+                assert broker in set(where) - set(elsewhere), move
+    assert kinds >= {("disk", True), ("leaders", True), ("replicas", True), ("leaders", False)}
 
 
 def test_explanation_names_a_budget_as_the_constraint() -> None:

@@ -75,7 +75,7 @@ def _sections(
     if told is not None:
         if len(dirs) > len(told.brokers):
             yield Section(title="All log dirs", parts=(_amounts(dirs),))
-        unmet = [f"{each.goal} of broker {each.broker}: {each.because}" for each in told.unmet[:_UNMET]]
+        unmet = [each.text for each in told.unmet[:_UNMET]]
         goals = table(GOAL_HEADS, [goal_cells(each) for each in told.goals])
         yield Section(title="Goals", parts=(goals, *(paragraph(line, "bad") for line in unmet)))
         yield Section(title="Racks", parts=(_amounts(told.racks),))

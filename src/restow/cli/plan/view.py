@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from restow.cli.plan.show_view import draw_leaves, times
@@ -53,10 +54,7 @@ class View:
             "goals": [_goal_fields(goal) for goal in told.goals],
             "brokers": [{"id": int(each.name), **_amount_fields(each)} for each in told.brokers],
             "log_dirs": [{"log_dir": each.name, **_amount_fields(each)} for each in self._dirs],
-            "unmet": [
-                {"goal": each.goal, "broker": each.broker, "ratio": each.ratio, "because": each.because}
-                for each in told.unmet
-            ],
+            "unmet": [asdict(each) for each in told.unmet],
             "warnings": [_note_fields(note) for note in told.notes if note.warning],
             "notes": [_note_fields(note) for note in told.notes if not note.warning],
         }
@@ -81,12 +79,9 @@ class View:
         if self._dirs:
             _draw_amounts(console, "log dir", self._dirs)
         for each in told.unmet[:_NAMED]:
-            line = (
-                f"{each.goal} of broker {each.broker} stays at {each.ratio:.2f} × its share: {each.because}"
-            )
-            console.print(line, style="yellow")
+            console.print(each.text, style="yellow")
         if len(told.unmet) > _NAMED:
-            put(console, f"and {len(told.unmet) - _NAMED:,} more that stay out of band", style="yellow")
+            put(console, f"and {len(told.unmet) - _NAMED:,} more out of band", style="yellow")
         for note in told.notes:
             console.print(_note_line(note), style="yellow" if note.warning else "dim")
         self._draw_left(console)

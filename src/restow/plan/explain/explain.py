@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from restow.plan.explain.notes import Note
     from restow.plan.request.framing import Asked
     from restow.plan.request.request import PlanRequest
-    from restow.plan.search.arrays import Floats
+    from restow.plan.search.arrays import Bools, Floats
 
 _SLACK = 1e-9
 
@@ -50,9 +50,24 @@ class Unmet:
 
     goal: str
     broker: BrokerId
+    before: float | None
+    """The broker's load before the plan in multiples of its share then; None if it had no share."""
     ratio: float
     """The broker's load in multiples of its share."""
+    taken_out: bool
+    """Whether it is the plan that takes the broker out of its band."""
     because: str
+
+    @property
+    def text(self) -> str:
+        """Return a sentence about it."""
+        where, at = f"{self.goal} of broker {self.broker}", f"{self.ratio:.2f} × its share"
+        change = "" if self.before is None else f"from {self.before:.2f} "
+        if self.taken_out:
+            return f"the plan takes {where} {change}to {at}: {self.because}"
+        if self.before is not None and f"{self.before:.2f}" != f"{self.ratio:.2f}":
+            return f"{where} goes {change}to {at}, not into its band: {self.because}"
+        return f"{where} stays at {at}: {self.because}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +114,7 @@ def explain(
         brokers=brokers,
         racks=racks,
         reasons=reasons,
-        unmet=tuple(_unmet(asked, after, plan.moves)),
+        unmet=tuple(_unmet(asked, before, after, plan.moves)),
         notes=notes_of(snapshot, asked, load, plan.moves),
         copied_bytes=plan.bytes_to_copy,
         between_brokers_bytes=sum(move.size_bytes * len(move.adding) for move in plan.moves),
@@ -108,13 +123,12 @@ def explain(
 
 
 def _goal_line(asked: Asked, number: int, before: Floats, after: Floats) -> GoalLine:
-    goal, request, problem = asked.goals[number], asked.request, asked.problem
+    goal, request = asked.goals[number], asked.request
     share = asked.share[:, number]
     part = share > 0
     band = request.bands.get(goal.name, goal.band)
     low, high = around(share, band, goal.counted)
-    relieved = goal.name in request.relieve and not request.balance
-    if relieved:
+    if goal.name in request.relieve and not request.balance:
         low, high = np.zeros_like(share), share * request.relieve[goal.name]
     slack = _SLACK * (float(share.max()) or 1.0)
     outside = part & ((after[:, number] > high + slack) | (after[:, number] < low - slack))
@@ -125,18 +139,34 @@ def _goal_line(asked: Asked, number: int, before: Floats, after: Floats) -> Goal
         allowed=None
         if band is None or not part.any()
         else (float((low[part] / share[part]).min()), float((high[part] / share[part]).max())),
-        asked=relieved or is_asked(request, problem.leading[:, number], problem.following[:, number]),
-        before=_extremes(asked, number, before),
-        after=_extremes(asked, number, after),
+        asked=_is_balanced(asked, number),
+        before=_extremes(asked.share_before[:, number], before[:, number]),
+        after=_extremes(share, after[:, number]),
         out_of_band=0 if band is None else int(outside.sum()),
     )
 
 
-def _extremes(asked: Asked, number: int, load: Floats) -> tuple[float, float]:
+def _is_balanced(asked: Asked, number: int) -> bool:
+    """Return whether the request brings this goal into its band, or at least below a limit."""
+    request, problem = asked.request, asked.problem
+    relieved = asked.goals[number].name in request.relieve and not request.balance
+    return relieved or is_asked(request, problem.leading[:, number], problem.following[:, number])
+
+
+def _inside(asked: Asked, number: int, before: Floats) -> Bools:
+    """Return the brokers that are in the goal's band before the plan, by the shares before it."""
+    goal, share = asked.goals[number], asked.share_before[:, number]
+    low, high = around(share, asked.request.bands.get(goal.name, goal.band), goal.counted)
+    slack = _SLACK * (float(share.max()) or 1.0)
+    has = before[:, number]
+    inside: Bools = (share > 0) & (has <= high + slack) & (has >= low - slack)
+    return inside
+
+
+def _extremes(share: Floats, load: Floats) -> tuple[float, float]:
     """Return the largest and the smallest multiple of its share that a broker has."""
-    share = asked.share[:, number]
     some = share > 0
-    ratios = load[some, number] / share[some]
+    ratios = load[some] / share[some]
     return (float(ratios.max()), float(ratios.min())) if ratios.size else (1.0, 1.0)
 
 
@@ -153,17 +183,25 @@ def _outside(asked: Asked, number: int, load: Floats) -> list[tuple[int, bool]]:
     return found
 
 
-def _unmet(asked: Asked, after: Floats, moves: Sequence[Move]) -> list[Unmet]:
+def _unmet(asked: Asked, before: Floats, after: Floats, moves: Sequence[Move]) -> list[Unmet]:
+    """Return the brokers out of band: in goals that the request balances, or if the plan takes them out.
+
+    A broker that had nothing is expected to change: it replaces another, or gets its first replicas.
+    """
     found = []
     for number, goal in enumerate(asked.goals):
+        was_inside, balanced = _inside(asked, number, before), _is_balanced(asked, number)
         for broker, above in _outside(asked, number, after):
-            name = asked.arrays.brokers[broker]
-            share = float(asked.share[broker, number])
+            if not balanced and not (was_inside[broker] and before[broker, number]):
+                continue
+            share, had_share = float(asked.share[broker, number]), float(asked.share_before[broker, number])
             found.append(
                 Unmet(
                     goal=goal.name,
-                    broker=name,
-                    ratio=float(after[broker, number]) / share if share > 0 else float("inf"),
+                    broker=asked.arrays.brokers[broker],
+                    before=float(before[broker, number]) / had_share if had_share > 0 else None,
+                    ratio=float(after[broker, number]) / share,
+                    taken_out=bool(was_inside[broker]),
                     because=_because(asked, number, broker, above, moves),
                 )
             )
@@ -173,6 +211,9 @@ def _unmet(asked: Asked, after: Floats, moves: Sequence[Move]) -> list[Unmet]:
 def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequence[Move]) -> str:
     """Name the constraint that keeps a broker out of band."""
     request, problem, slots = asked.request, asked.problem, asked.slots
+    if not _is_balanced(asked, number):
+        more = "gives it more" if above else "leaves it less"
+        return f"what was asked for {more}, and balance was not asked for; --balance adds that"
     if request.most_moves is not None and len(moves) >= request.most_moves:
         return f"no more than {request.most_moves:,} moves are allowed"
     if request.most_bytes is not None:

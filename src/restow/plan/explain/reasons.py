@@ -11,20 +11,12 @@ from restow.plan.request.trim import load_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from restow.model import BrokerId
     from restow.plan.request.framing import Asked
-    from restow.plan.search.arrays import Floats
-
-
-class _Worst:
-    """The goal that each broker is furthest above, and the one that it is furthest below."""
-
-    def __init__(self, above: Floats, below: Floats) -> None:
-        self.above, self.most_above = above.max(axis=1).tolist(), above.argmax(axis=1).tolist()
-        self.below, self.most_below = below.max(axis=1).tolist(), below.argmax(axis=1).tolist()
 
 
 class Reasons:
-    """Why partitions move: because they must, or for the goal that their broker is furthest from."""
+    """Why partitions move: because they must, or for a goal that their brokers miss and the move helps."""
 
     def __init__(self, asked: Asked, holder: Sequence[int], leader: Sequence[int]) -> None:
         """Take the target: the broker of every slot, and the leading slot of every partition."""
@@ -34,10 +26,11 @@ class Reasons:
         load = load_of(asked, problem.home, problem.leader)
         mean = asked.share.mean(axis=0)
         mean = np.where(mean > 0, mean, 1.0)
-        above, below = (load - problem.upper) / mean, (problem.lower - load) / mean
-        self._any = _Worst(above, below)
-        only_replicas = ~(problem.leading != problem.following).any(axis=0)
-        self._led_by = _Worst(*(np.where(only_replicas, -np.inf, each) for each in (above, below)))
+        self._above: list[list[float]] = ((load - problem.upper) / mean).tolist()
+        self._below: list[list[float]] = ((problem.lower - load) / mean).tolist()
+        moved = np.asarray(holder) != problem.home
+        self._receives = set(np.asarray(holder)[moved].tolist())
+        self._gives = set(problem.home[moved].tolist())
         forced = asked.slots.forced
         self._must = (np.add.reduceat(forced, problem.offsets[:-1]) > 0).tolist()
         self._demoted = {asked.arrays.index[broker] for broker in asked.request.demote}
@@ -55,10 +48,10 @@ class Reasons:
             (old, new) for old, new in zip(home[first:last], holder[first:last], strict=True) if old != new
         ]
         if {old for old, _ in pairs} != {new for _, new in pairs}:
-            return self._goal(pairs) + self._passed_on(number)
+            return self._goal(number, pairs) + self._passed_on(number)
         if last - first < self._asked.arrays.counts[number]:
             return "replication factor: fewer" + self._passed_on(number)
-        return self._order(home[self._led[number]], holder[self._leader[number]])
+        return self._order(number, home[self._led[number]], holder[self._leader[number]])
 
     def _passed_on(self, number: int) -> str:
         """Say which broker leads from now on, where the leader keeps its replica."""
@@ -68,19 +61,17 @@ class Reasons:
         brokers = self._asked.arrays.brokers
         return f"; broker {brokers[new]} leads instead of {brokers[old]}"
 
-    def _order(self, old: int, new: int) -> str:
+    def _order(self, number: int, old: int, new: int) -> str:
         """Return the reason for a move that only changes the leader."""
-        brokers, goals = self._asked.arrays.brokers, self._asked.goals
+        brokers = self._asked.arrays.brokers
         if old in self._demoted:
             return f"demote broker {brokers[old]}: broker {brokers[new]} leads"
         if old == new:
             return f"preferred leader: broker {brokers[new]}, which leads, comes first"
-        worst = self._led_by
         passes = f"broker {brokers[new]} leads instead of {brokers[old]}"
-        if worst.above[old] > 0:
-            return f"{goals[worst.most_above[old]].name}: broker {brokers[old]} leads too much, {passes}"
-        if worst.below[new] > 0:
-            return f"{goals[worst.most_below[new]].name}: broker {brokers[new]} leads too little, {passes}"
+        if served := self._served(number):
+            goal, broker, above = served
+            return f"{goal}: broker {broker} leads too {'much' if above else 'little'}, {passes}"
         return f"leaders: {passes}, to make up for other changes"
 
     def _forced(self, slot: int) -> str:
@@ -96,16 +87,49 @@ class Reasons:
             return f"replace broker {broker} by {request.replace[broker]}"
         return f"drain broker {broker}"
 
-    def _goal(self, pairs: list[tuple[int, int]]) -> str:
-        """Return the goal that the source is furthest above, or else the one the target is furthest below."""
-        arrays, goals = self._asked.arrays, self._asked.goals
+    def _goal(self, number: int, pairs: list[tuple[int, int]]) -> str:
+        """Return the goal that the move serves, or else the other move that it makes up for."""
+        if served := self._served(number):
+            goal, broker, above = served
+            return f"{goal}: broker {broker} has too {'much' if above else 'little'}"
+        brokers = self._asked.arrays.brokers
+        for source, _ in pairs:
+            if source in self._receives:
+                return f"balance: makes room on broker {brokers[source]} for another replica"
+        for _, target in pairs:
+            if target in self._gives:
+                return f"balance: broker {brokers[target]} takes it for a replica that it gives away"
         source, target = pairs[0]
-        if len(pairs) > 1:
-            source, target = max(pairs, key=lambda pair: self._any.above[pair[0]])
-        if self._any.above[source] > 0:
-            goal = goals[self._any.most_above[source]]
-            return f"{goal.name}: broker {arrays.brokers[source]} has too much"
-        if self._any.below[target] > 0:
-            goal = goals[self._any.most_below[target]]
-            return f"{goal.name}: broker {arrays.brokers[target]} has too little"
-        return f"balance: makes room on broker {arrays.brokers[source]}"
+        return f"balance: broker {brokers[target]} takes it from {brokers[source]}"
+
+    def _served(self, number: int) -> tuple[str, BrokerId, bool] | None:
+        """Return a goal, a broker that misses it and has less or more by this move, and whether it has less.
+
+        It is the broker that is furthest above a band, or else the one furthest below.
+        """
+        goals, brokers = self._asked.goals, self._asked.arrays.brokers
+        changes = self._changes(number)
+        for sign, missed in ((-1.0, self._above), (1.0, self._below)):
+            found = [
+                (missed[broker][goal], -broker, -goal)
+                for broker, change in changes.items()
+                for goal, more in enumerate(change)
+                if sign * more > 0 and missed[broker][goal] > 0
+            ]
+            if found:
+                _, broker, goal = max(found)
+                return goals[-goal].name, brokers[-broker], sign < 0
+        return None
+
+    def _changes(self, number: int) -> dict[int, list[float]]:
+        """Return how much more of each goal the brokers of a partition have by its move."""
+        problem = self._asked.problem
+        leading, following = problem.leading[number].tolist(), problem.following[number].tolist()
+        changes: dict[int, list[float]] = {}
+        sides = (-1.0, self._home, self._led[number]), (1.0, self._holder, self._leader[number])
+        for sign, places, leader in sides:
+            for slot in range(self._offsets[number], self._offsets[number + 1]):
+                carried = leading if slot == leader else following
+                has = changes.get(places[slot]) or [0.0] * len(carried)
+                changes[places[slot]] = [had + sign * more for had, more in zip(has, carried, strict=True)]
+        return changes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,6 +47,8 @@ class Asked:
     goals: tuple[Goal, ...]
     share: Floats
     """Brokers × goals: the even load."""
+    share_before: Floats
+    """The even load of what there is now, on the brokers that carry it now."""
     covered: Bools
     able: Bools
     """Brokers that may receive replicas."""
@@ -104,11 +106,30 @@ def ask(snapshot: Snapshot, load: LoadModel | None, request: PlanRequest) -> Ask
         slots=slots,
         goals=tuple(goal for goal, _ in goals),
         share=share,
+        share_before=share if request.keeps_shares else _share_before(arrays, request, goals, covered),
         covered=covered,
         able=able,
         must=demoted | (np.add.reduceat(forced, slots.offsets[:-1]) > 0),
         problem=problem,
     )
+
+
+def _share_before(
+    arrays: Arrays, request: PlanRequest, goals: Sequence[tuple[Goal, Columns]], covered: Bools
+) -> Floats:
+    """Return the even load if the request changed no replication factor and took nothing from a broker."""
+    kept = replace(
+        request,
+        fix_racks=False,
+        spread_topics=False,
+        drain=frozenset(),
+        demote=frozenset(),
+        replace={},
+        replication_factors={},
+    )
+    able, cordoned = _able(arrays, kept)
+    brokers = _Roles(able=able, cordoned=cordoned, demoted=mask_of(arrays, kept.demote))
+    return _bands(arrays, slots_of(arrays, kept, covered, able), kept, goals, brokers)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,11 @@ class PlanRequest:
         return bool(self.leaving or self.replication_factors or self.fix_racks or self.demote)
 
     @property
+    def keeps_shares(self) -> bool:
+        """Return whether every broker's even load is the same before and after."""
+        return not (self.leaving or self.replication_factors or self.demote)
+
+    @property
     def leaving(self) -> frozenset[BrokerId]:
         """Return the brokers that will be empty."""
         return self.drain | self.replace.keys()
