@@ -145,6 +145,8 @@ async def cordons(asked: Asked) -> None:
     assert await asked.move(other, "t1-0-4") == refused
     assert await asked.cordon(f"{one},{other}") == NONE
     await asked.until_told(one, other)
+    while await asked.create(3, check=True) == {NONE}:  # the controller hears of it with the next heartbeat
+        await asyncio.sleep(0.1)
     assert await asked.create(3) == {ErrorCode.INVALID_REPLICATION_FACTOR}
     assert await asked.grow("t1-0-4", 6) == ErrorCode.INVALID_REPLICATION_FACTOR
     assert await asked.create(2, by_hand=True) == {NONE}
