@@ -212,7 +212,7 @@ def test_run_ends_when_all_brokers_are_gone_and_is_repaired_later(tmp_path: Path
             stage = WatchedRun(admin, tmp_path)
             assert await throttles(admin), "what still moves stays throttled"
             (finding, *_) = await diagnose(stage.world)
-            assert "it ended: out of reach" in finding.evidence
+            assert "it stopped: out of reach" in finding.evidence
             await fix(stage.world, stage.watcher)
             assert await replicas_of(admin, "orders") == [(0, 1), (1, 0)]
             await nothing_is_left(stage)
