@@ -23,16 +23,11 @@ pytestmark = pytest.mark.apache
 
 PARTITIONS = 6
 RECORDS = 120
-FAST = {
-    "group.consumer.heartbeat.interval.ms": "500",
-    "group.consumer.min.heartbeat.interval.ms": "500",
-}
-"""Members hear of changes with their heartbeats, so a test with fewer of them is a longer test."""
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    with embedded(3, data=tmp_path, properties=FAST) as cluster:
+    with embedded(3, data=tmp_path) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         wanted = [NewTopic(name, PARTITIONS, 3) for name in ("t", "u.one")]
         for made in admin.create_topics(wanted).values():
@@ -129,6 +124,7 @@ def test_confluent_members_come_go_and_read_every_record_once(running: Running) 
         crew.until_read(produce(running, start=4_000))
 
 
+@pytest.mark.full
 def test_confluent_members_with_regular_expressions_and_instance_ids(running: Running) -> None:
     with ExitStack() as stack:
         crew = Crew(running, stack)

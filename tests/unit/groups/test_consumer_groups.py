@@ -228,6 +228,20 @@ def test_failed_write_is_made_up_for_by_the_next() -> None:
     run(test)
 
 
+def test_heartbeat_without_news_is_answered_only_when_the_log_has_caught_up() -> None:
+    async def test() -> None:
+        async with Bench() as bench:
+            bench.journal.errors += [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS]
+            assert (await bench.join()).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            assert (await bench.beat("a", 2)).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            assert (await bench.beat("a", 2)).error is ErrorCode.NONE
+            before = await bench.described()
+            await restarted(bench)
+            assert await bench.described() == before
+
+    run(test)
+
+
 def test_empty_group_changes_its_protocol_and_keeps_its_offsets() -> None:
     async def test() -> None:
         async with Bench() as bench:

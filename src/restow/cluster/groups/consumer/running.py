@@ -1,7 +1,7 @@
 """Runs a group of the protocol `consumer`: writes its records, keeps its timers and offsets.
 
 A heartbeat is answered when its records are written. If a write fails, the log lacks what the group already
-knows; so the next write repeats everything.
+knows; so the next heartbeat, whatever it says, writes everything again.
 """
 
 from __future__ import annotations
@@ -124,12 +124,10 @@ class RunningConsumerGroup:
 
     def _write_pending(self) -> asyncio.Future[ErrorCode] | None:
         records = self.group.records.take()
-        if not records:
-            return None
         if self._is_behind:
             self._is_behind = False
             records += self.group.all_records()
-        return self._writer.write(records, self._written)
+        return self._writer.write(records, self._written) if records else None
 
     def _written(self, error: ErrorCode) -> None:
         if error is not ErrorCode.NONE:
