@@ -1,4 +1,4 @@
-"""Who did what when: one line of JSON for each change that was asked for on a page."""
+"""The audit log: one line of JSON for each change that was asked for on a page, by whom and when."""
 
 from __future__ import annotations
 

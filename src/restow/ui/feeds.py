@@ -1,6 +1,6 @@
 """Live updates: the parts of a page that have changed, sent to everybody who looks at it.
 
-A part is rendered once for all viewers of a page. Whoever reads slowly misses versions in between, and the
+A part is rendered once for all viewers of a page. A viewer that reads slowly misses versions in between, and the
 server keeps nothing for them but their turn.
 """
 

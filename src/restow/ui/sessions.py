@@ -1,4 +1,4 @@
-"""Who may see and who may change: tokens, and the sessions that they are exchanged for.
+"""Tokens of viewers and operators, and the sessions that they are exchanged for.
 
 A token is made when the server starts, shown once, and never written to a file. A browser exchanges it for a
 cookie; a program sends it with every request.
@@ -27,7 +27,7 @@ _FAILURES, _WITHIN_S = 20, 60.0
 
 
 class UiRole(IntEnum):
-    """What a session may do. Whoever may change may also see."""
+    """What a session may do. An operator may also see."""
 
     VIEWER = 1
     OPERATOR = 2
