@@ -1,7 +1,7 @@
 """Live updates: the parts of a page that have changed, sent to everybody who looks at it.
 
-A part is rendered once for all viewers of a page. A viewer that reads slowly misses versions in between, and the
-server keeps nothing for them but their turn.
+A part is rendered once for all viewers of a page. A viewer that reads slowly misses versions in between,
+and the server keeps nothing for it but its turn.
 """
 
 from __future__ import annotations
