@@ -24,13 +24,13 @@ class ServedPages:
     tokens: dict[str, str]
     process: subprocess.Popen[bytes]
 
-    def enter(self, context: Any, role: str = "operator") -> Any:
+    def enter(self, context: Any, role: str = "operator", until: str = "#brokers") -> Any:
         """Open the printed address in a new page, and return the page when it shows the cluster."""
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
         page.goto(f"{self.address}/login#token={self.tokens[role]}")
         page.wait_for_url(f"{self.address}/")
-        page.wait_for_selector("text=brokers up")
+        page.wait_for_selector(until)
         return page
 
 

@@ -25,12 +25,16 @@ class TooManyViewers(RestowError):
 
 
 class Feed:
-    """The live parts of one page."""
+    """The live parts of one page. A viewer gets the parts that have changed since it got some last."""
 
     def __init__(self, render: Callable[[], Mapping[str, str]]) -> None:
         self._render = render
         self._version = 0
-        self._rendered: tuple[int, bytes] = (-1, b"")
+        self._rendered = -1
+        self._parts: dict[str, tuple[int, str]] = {}
+        """Each part as it is, with the version that changed it."""
+        self._texts: dict[int, bytes] = {}
+        """The events of this version, by the version that their viewers have."""
         self._changed = asyncio.Event()
         self._has_ended = False
         self.viewers = 0
@@ -47,24 +51,34 @@ class Feed:
         self.change()
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Yield the parts at once and after each change, as server-sent events."""
+        """Yield all parts at once, and after each change those that are different, as server-sent events."""
         seen = -1
         while not self._has_ended:
             changed = self._changed
             if seen != self._version:
-                seen, text = self._event()
-                yield text
+                text = self._event(seen)
+                seen = self._version
+                if text:
+                    yield text
                 continue
             try:
                 await asyncio.wait_for(changed.wait(), _STILL_HERE_S)
             except TimeoutError:
                 yield _STILL_HERE
 
-    def _event(self) -> tuple[int, bytes]:
-        if self._rendered[0] != self._version:
-            parts = json.dumps({"parts": dict(self._render())})
-            self._rendered = (self._version, f"event: parts\ndata: {parts}\n\n".encode())
-        return self._rendered
+    def _event(self, seen: int) -> bytes:
+        """Return what a viewer of a version needs for the present one; nothing if all is the same."""
+        if self._rendered != self._version:
+            self._rendered, self._texts = self._version, {}
+            gone = dict.fromkeys(self._parts, "")
+            for name, html in (gone | dict(self._render())).items():
+                if name not in self._parts or self._parts[name][1] != html:
+                    self._parts[name] = (self._version, html)
+        if seen not in self._texts:
+            parts = {name: html for name, (version, html) in self._parts.items() if version > seen}
+            text = f"event: parts\ndata: {json.dumps({'parts': parts})}\n\n".encode() if parts else b""
+            self._texts[seen] = text
+        return self._texts[seen]
 
 
 class Feeds:

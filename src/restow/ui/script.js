@@ -13,9 +13,18 @@ const localTimes = (within) => {
   }
 };
 
-const replacePart = (id, html) => {
-  const place = document.getElementById(id);
-  if (!place || place.contains(document.activeElement)) return;
+// A part that the page did not have when it was loaded gets its place behind the part before it.
+const placeOf = (id, before) => {
+  const found = document.getElementById(id);
+  if (found || !before) return found;
+  const place = document.createElement("div");
+  place.id = id;
+  before.after(place);
+  return place;
+};
+
+const replacePart = (place, html) => {
+  if (place.contains(document.activeElement)) return;
   const open = [...place.querySelectorAll("details")].map((each) => each.open);
   place.innerHTML = html;
   [...place.querySelectorAll("details")].forEach((each, at) => { if (open[at] !== undefined) each.open = open[at]; });
@@ -28,7 +37,12 @@ const follow = (address) => {
     say("");
     const { parts } = JSON.parse(event.data);
     if (parts.go) { source.close(); location.assign(parts.go); return; }
-    for (const [id, html] of Object.entries(parts)) replacePart(id, html);
+    let place = null;
+    for (const [id, html] of Object.entries(parts)) {
+      const found = placeOf(id, place);
+      if (found) replacePart(found, html);
+      place = found || place;
+    }
     document.dispatchEvent(new CustomEvent("restow:parts"));
   });
   source.onerror = () => {

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import Unreachable
-from restow.model import Copy, LiveBroker, Partition, Snapshot, Topic
+from restow.model import Copy, LiveBroker, Move, Partition, Plan, Snapshot, Topic, TopicPartition
+from restow.plan import write_plan
 from restow.ui.api import ROUTES, openapi
 from restow.ui.app import application
 from restow.ui.feeds import Feed, Feeds
@@ -20,6 +21,7 @@ from restow.ui.sums import sums_of
 from restow.ui.watching import ClusterWatch, look_of
 from tests.clock import SleepingClock
 from tests.unit.execute.stage import make_stage, plan_for
+from tests.unit.ui.test_ui_running import in_one_wave
 from tests.unit.ui.visitor import StillCluster, Visitor, a_site, a_snapshot, a_visitor
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def test_cluster_page_shows_racks_brokers_and_what_needs_attention(tmp_path: Pat
         "Rack a",
         "Rack b",
         "Brokers without a rack",
-        "up, controller",
+        "<small>controller</small>",
         "60% of 1.0 kB used",
         "lost-0",
     ):
@@ -181,14 +183,25 @@ def test_damaged_journal_is_named_and_the_others_are_shown(ran: Stage, tmp_path:
     assert visitor.get(f"/runs/{second}").status == 200
 
 
-def test_partition_page_tells_its_life(ran: Stage, tmp_path: Path) -> None:
+def test_partition_page_tells_where_it_was_is_and_will_be(ran: Stage, tmp_path: Path) -> None:
     cluster_id = asyncio.run(ran.admin.describe_cluster()).cluster_id
-    text = (
-        a_visitor(tmp_path, a_snapshot(cluster_id=cluster_id, name="t"))
-        .get("/partition?topic=t&partition=0")
-        .text
-    )
-    assert "<td class='l'>1, 2</td><td class='l'>5, 6</td><td class='l'>arrived</td>" in text
+    site = a_site(tmp_path, a_snapshot(cluster_id=cluster_id, name="t"))
+    run = site.books.all()[0].name
+    _, folder = site.store.new({"title": "the <next> plan", "at_ms": 0})
+    partition = TopicPartition("t", 2)
+    moves = (Move(partition=partition, before=(3, 1, 2), after=(1, 2), size_bytes=100),)
+    plan = Plan(cluster_id=cluster_id, created_ms=0, moves=moves)
+    write_plan(in_one_wave(plan), folder / "plan.json")
+    text = Visitor(application(site)).enter().get("/partition?topic=t&partition=2").text
+    rows = re.findall(r"<tr><th scope='row'>(.*?)</th>.*?<td>([\d, ]+)</td></tr>", text)
+    told = [(re.sub("<.*?>", "", words), replicas) for words, replicas in rows]
+    assert told == [
+        (f"before run {run}", "2, 1"),
+        (f"after run {run}", "4, 1"),
+        ("now", "3, 1, 2"),
+        ("when its reassignment ends", "3, 2"),
+        ("if the plan the &lt;next&gt; plan is run", "1, 2"),
+    ]
 
 
 def test_api_is_described_and_answers_every_address(ran: Stage, tmp_path: Path) -> None:
@@ -197,14 +210,22 @@ def test_api_is_described_and_answers_every_address(ran: Stage, tmp_path: Path) 
     assert described == json.loads(json.dumps(openapi()))
     assert set(described["paths"]) == {f"/api/v1{each.path}" for each in ROUTES}
     run = visitor.get("/api/v1/runs").document["runs"][0]["run"]
+    asked = {"topic": "orders", "run": run, "first": "x", "second": "x"}
+    answered = {}
     for path, operations in described["paths"].items():
-        asked = {"topic": "orders", "run": run}
+        if "get" not in operations:
+            continue
         query = "&".join(
             f"{each['name']}={asked[each['name']]}"
             for each in operations["get"]["parameters"]
             if each["in"] == "query" and each["required"]
         )
-        assert visitor.get(f"{path.replace('{run}', run)}?{query}").status == 200
+        answered[path.removeprefix("/api/v1")] = visitor.get(f"{path.replace('{run}', run)}?{query}").status
+    none_there = {path for path in answered if "{plan}" in path or "{job}" in path} | {"/compare"}
+    assert {path: status for path, status in answered.items() if status != 200} == {
+        **dict.fromkeys(none_there, 404),
+        "/runs/{run}/{command}": 403,  # there is no cluster behind this site
+    }
 
 
 def test_metrics_are_in_prometheus_format(tmp_path: Path) -> None:
@@ -239,6 +260,42 @@ def test_feed_renders_once_for_all_viewers_and_skips_versions_for_slow_ones() ->
     assert seen[0] == seen[1]
     assert seen[2] == seen[3] == b'event: parts\ndata: {"parts": {"part": "version 2"}}\n\n'
     assert len(seen) == 4
+
+
+def test_feed_empties_parts_that_are_gone() -> None:
+    parts = {"a": "1", "b": "1"}
+
+    async def main() -> bytes:
+        feed = Feed(lambda: dict(parts))
+        events = feed.events()
+        await anext(events)
+        del parts["b"]
+        feed.change()
+        return await anext(events)
+
+    assert asyncio.run(main()) == b'event: parts\ndata: {"parts": {"b": ""}}\n\n'
+
+
+def test_feed_sends_only_the_parts_that_have_changed() -> None:
+    parts = {"a": "1", "b": "1"}
+
+    async def main() -> list[bytes]:
+        feed = Feed(lambda: dict(parts))
+        events = feed.events()
+        seen = [await anext(events)]
+        feed.change()  # nothing is different: nothing is sent
+        parts["b"] = "2"
+        feed.change()
+        seen.append(await anext(events))
+        late = feed.events()
+        seen.append(await anext(late))
+        return seen
+
+    assert asyncio.run(main()) == [
+        b'event: parts\ndata: {"parts": {"a": "1", "b": "1"}}\n\n',
+        b'event: parts\ndata: {"parts": {"b": "2"}}\n\n',
+        b'event: parts\ndata: {"parts": {"a": "1", "b": "2"}}\n\n',
+    ]
 
 
 def test_feeds_forget_pages_that_nobody_looks_at() -> None:
