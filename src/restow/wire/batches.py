@@ -124,6 +124,11 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & CONTROL_BIT)
 
     @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
     def delete_horizon(self) -> int | None:
         """When its tombstones may be removed, if compaction has seen them; stored as first timestamp."""
         return self.first_timestamp if self.attributes & DELETE_HORIZON_BIT else None

@@ -63,8 +63,12 @@ def build(
     producer_id: int = NO_PRODUCER,
     producer_epoch: int = _NO_EPOCH,
     base_sequence: int = NO_SEQUENCE,
+    attributes: int = 0,
 ) -> bytes:
-    """Build a batch of at least one record, starting at the first one's offset."""
+    """Build a batch of at least one record, starting at the first one's offset.
+
+    `attributes` are bits other than the compression, such as TRANSACTIONAL_BIT.
+    """
     if not records:
         raise ValueError("a batch must have at least one record")
     first, last = records[0], records[-1]
@@ -73,7 +77,7 @@ def build(
         base_offset=first.offset,
         last_offset_delta=last.offset - first.offset,
         leader_epoch=leader_epoch,
-        attributes=compression,
+        attributes=attributes | compression,
         base_timestamp=first.timestamp,
         max_timestamp=max(record.timestamp for record in records),
         producer=(producer_id, producer_epoch, base_sequence),

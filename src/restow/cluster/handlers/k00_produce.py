@@ -6,7 +6,9 @@ Versions:
 - 0 to 2 are offered, because librdkafka compresses only then, but refused with
   UNSUPPORTED_FOR_MESSAGE_FORMAT.
 - 10 names the current leader if this broker is not the leader.
-Not supported: transactions.
+- 11 has TRANSACTION_ABORTABLE, before INVALID_TXN_STATE.
+Transactional batches need a transactional id, and a batch that begins a transaction in its partition is
+verified with the coordinator first (KIP-890).
 """
 
 from __future__ import annotations
@@ -17,14 +19,19 @@ from restow.cluster.broker.metadata import INTERNAL_TOPICS
 from restow.cluster.handlers.leaders import endpoints_of, with_leader
 from restow.cluster.handlers.registry import Answer, HangUp, Message, Request, RequestContext, handles
 from restow.model import TopicPartition
+from restow.wire.batches import HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT, header_at
 from restow.wire.error_codes import ErrorCode
 from restow.wire.produce import VERSIONS, Produced, encode_produce_response
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _FIRST_WITH_BATCHES = 3
 _FIRST_WITH_LEADERS = 10
+_FIRST_WITH_ABORTABLE = 11
+_MAGIC_AT = 16
+_ATTRIBUTES_AT = 22
+"""The lower byte of a batch's attributes."""
 _ACKS = (-1, 0, 1)
 _ADMIN_CLIENT = "__admin_client"
 
@@ -47,7 +54,7 @@ async def _append(request: Request, context: RequestContext) -> Mapping[TopicPar
         for topic in body.topic_data
         for each in topic.partition_data
     }
-    code = _refusal(request)
+    code = _refusal(request, given.values())
     if code:
         return {each: Produced(each.partition, code) for each in given}
     refused = {}
@@ -57,20 +64,54 @@ async def _append(request: Request, context: RequestContext) -> Mapping[TopicPar
         elif not records:
             refused[partition] = Produced(partition.partition, ErrorCode.INVALID_RECORD)
     wanted = {each: records for each, records in given.items() if each not in refused}
-    if wanted:
-        appended = await context.broker.replicas.append(wanted, acks=body.acks, timeout_ms=body.timeout_ms)
-        return {**appended, **refused}
-    return refused
+    if not wanted:
+        return refused
+    if body.transactional_id is not None:
+        return {**await _append_verified(request, context, wanted), **refused}
+    appended = await context.broker.replicas.append(wanted, acks=body.acks, timeout_ms=body.timeout_ms)
+    return {**appended, **refused} if refused else appended
 
 
-def _refusal(request: Request) -> ErrorCode:
+async def _append_verified(
+    request: Request, context: RequestContext, wanted: Mapping[TopicPartition, bytes]
+) -> Mapping[TopicPartition, Produced]:
+    """Append what the coordinator knows to be part of the producer's transaction."""
+    body = request.body
+    headers = {each: header_at(data) for each, data in wanted.items() if len(data) >= HEADER_BYTES}
+    verified = await context.broker.verifier.verify(
+        body.transactional_id,
+        headers,
+        knows_abortable=request.api_version >= _FIRST_WITH_ABORTABLE,
+        retriable=ErrorCode.NOT_ENOUGH_REPLICAS,
+    )
+    refused = {
+        each: Produced(each.partition, code, error_message=code.message)
+        for each, code in verified.errors.items()
+    }
+    appended = await context.broker.replicas.append(
+        {each: data for each, data in wanted.items() if each not in refused},
+        acks=body.acks,
+        timeout_ms=body.timeout_ms,
+        verifications=verified.verifications,
+    )
+    return {**appended, **refused}
+
+
+def _refusal(request: Request, batches: Iterable[bytes]) -> ErrorCode:
     if request.body.acks not in _ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS
     if request.api_version < _FIRST_WITH_BATCHES:
         return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
-    if request.body.transactional_id is not None:
-        return ErrorCode.INVALID_TXN_STATE
+    if request.body.transactional_id is None and any(map(_is_transactional, batches)):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return ErrorCode.NONE
+
+
+def _is_transactional(batches: bytes | None) -> bool:
+    """Return whether the first batch is transactional. A producer sends one batch for a partition."""
+    if not batches or len(batches) <= _ATTRIBUTES_AT or batches[_MAGIC_AT] != MAGIC:
+        return False
+    return bool(batches[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT)
 
 
 def _encode(

@@ -3,10 +3,13 @@
 Behaviour:
 - Waits until there are `min_bytes` or `max_wait_ms` have passed.
 - Within a session (KIP-227), requests and responses have only the changes.
+- read_committed consumers read up to the last stable offset, and are told which transactions in the response
+  were aborted.
+- A consumer that names its rack is sent to a replica there, if `replica.selector.class` says so (KIP-392).
+- From version 11 on, consumers may read from followers, up to the high watermark that these know of.
 - An unknown topic id ends the session, so that the client asks for everything again.
 Versions: 7 adds sessions, 9 leader epochs, 12 diverging epochs; 13 names topics by id; 16 names the current
 leader.
-Not supported: reading from followers (11), and transactions: read_committed consumers get all records.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from restow.cluster.handlers.isolation import reads_committed_only
 from restow.cluster.handlers.leaders import endpoints_of, with_leader
 from restow.cluster.handlers.registry import Answer, Message, Request, RequestContext, handles
 from restow.cluster.replication import FetchPartition, FetchSpec
@@ -25,6 +29,7 @@ from restow.wire.fetch import VERSIONS, Fetched, encode_fetch_response
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_FIRST_WITH_RACK = 11
 _FIRST_BY_ID = 13
 _FIRST_WITH_REPLICA_STATE = 15
 _FIRST_WITH_LEADERS = 16
@@ -35,15 +40,18 @@ _MOST_BYTES = 55 * 1024 * 1024
 async def handle(request: Request, context: RequestContext) -> Answer:
     body, version = request.body, request.api_version
     wanted, unknown = _wanted(body, version, context)
+    replica_id = _replica_id(body, version)
     spec = FetchSpec(
         partitions=wanted,
-        replica_id=_replica_id(body, version),
+        replica_id=replica_id,
         max_wait_ms=0 if unknown else body.max_wait_ms,
         min_bytes=body.min_bytes,
         max_bytes=min(body.max_bytes, _MOST_BYTES, context.backlog.answer_bytes),
         session_id=body.session_id,
         session_epoch=FINAL_EPOCH if unknown else body.session_epoch,
         forgotten=_forgotten(body, version, context),
+        committed_only=reads_committed_only(body, replica_id),
+        rack=body.rack_id if version >= _FIRST_WITH_RACK else None,
     )
     answer = await context.broker.replicas.fetch(spec)
     topics, leaders = _by_topic(answer.partitions, version, context)

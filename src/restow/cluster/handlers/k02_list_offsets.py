@@ -2,6 +2,7 @@
 
 Behaviour:
 - Special timestamps stand for the start, the end, and the record with the highest timestamp.
+- For read_committed (2), the end is the last stable offset.
 - A new leader returns no end to consumers before its high watermark has reached its epoch's start.
 Versions: 4 adds leader epochs; below 5 OFFSET_NOT_AVAILABLE becomes LEADER_NOT_AVAILABLE; 7, 8 and 9 add the
 highest timestamp, the earliest local offset and the latest tiered one.
@@ -10,6 +11,7 @@ Not supported: tiered storage, so all records are local.
 
 from __future__ import annotations
 
+from restow.cluster.handlers.isolation import reads_committed_only
 from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.cluster.replication import FoundOffset, OffsetQuestion
 from restow.model import TopicPartition
@@ -32,7 +34,9 @@ async def handle(request: Request, context: RequestContext) -> Message:
         for each in topic.partitions
     }
     known = {key: it for key, it in questions.items() if _is_known(it.timestamp, version)}
-    found = await context.broker.replicas.list_offsets(known, body.replica_id)
+    found = await context.broker.replicas.list_offsets(
+        known, body.replica_id, committed_only=reads_committed_only(body, body.replica_id)
+    )
     unknown = FoundOffset(ErrorCode.UNSUPPORTED_VERSION)
     return ListOffsetsResponse(
         topics=[

@@ -2,7 +2,8 @@
 
 Behaviour: without a committed offset the response has offset -1 and no error.
 Versions: 1 has errors per partition only; from 2 on null asks for all offsets; 8 asks for several groups; 9
-has member epochs of KIP-848. `require_stable` (7) has no effect without transactions.
+has member epochs of KIP-848. With `require_stable` (7), an offset that an open transaction may change is
+answered with UNSTABLE_OFFSET_COMMIT.
 Not supported: version 0, which reads offsets stored elsewhere.
 """
 
@@ -33,6 +34,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
     groups = context.broker.groups
     if request.api_version < _FIRST_WITH_GROUPS:
         found = await groups.fetch_offsets(body.group_id, _wanted(body.topics))
+        found = _as_required(found, body)
         everywhere = found.error if request.api_version < _FIRST_WITH_GROUP_ERROR else ErrorCode.NONE
         return OffsetFetchResponse(
             topics=_topics(_Topic, _Topic.OffsetFetchResponsePartition, found, body.topics, everywhere),
@@ -47,6 +49,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
             member_id=group.member_id if names_itself else None,
             member_epoch=group.member_epoch if names_itself else -1,
         )
+        found = _as_required(found, body)
         answers.append(
             OffsetFetchResponse.OffsetFetchResponseGroup(
                 group_id=group.group_id,
@@ -55,6 +58,13 @@ async def handle(request: Request, context: RequestContext) -> Message:
             )
         )
     return OffsetFetchResponse(groups=answers)
+
+
+def _as_required(found: FetchedOffsets, body: Message) -> FetchedOffsets:
+    """Return the offsets; without `require_stable` also those that an open transaction may change."""
+    if not body.require_stable:
+        return found._replace(unstable=frozenset())
+    return found._replace(offsets={**found.offsets, **dict.fromkeys(found.unstable, None)})
 
 
 def _wanted(topics: Iterable[Message] | None) -> tuple[TopicPartition, ...] | None:
@@ -79,13 +89,14 @@ def _topics(
     if error:
         offsets = dict.fromkeys(_wanted(asked) or (), None)
     for (topic, partition), committed in offsets.items():
+        unstable = (topic, partition) in found.unstable
         by_topic.setdefault(topic, []).append(
             partition_class(
                 partition_index=partition,
                 committed_offset=-1 if committed is None else committed.offset,
                 committed_leader_epoch=-1 if committed is None else committed.leader_epoch,
                 metadata="" if committed is None else committed.metadata,
-                error_code=error,
+                error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable else error,
             )
         )
     return [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]

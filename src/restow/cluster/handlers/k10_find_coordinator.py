@@ -1,16 +1,16 @@
 """FindCoordinator: return the leader of a group's `__consumer_offsets` partition.
 
-Behaviour: the first request creates that topic, and the client asks again.
-Versions: up to 3 one key, from 4 on many.
-Not supported: transactions (key type 1): refused with INVALID_REQUEST, so that a transactional producer fails
-at once; share groups.
+Behaviour: the first request creates that topic, and the client asks again. For a transactional id it is a
+partition of `__transaction_state`.
+Versions: 1 adds the type of the key; up to 3 one key, from 4 on many.
+Not supported: share groups.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from restow.cluster.broker.topic_rules import TopicRefused
 from restow.cluster.groups import partition_of_group
 from restow.cluster.handlers.registry import Request, RequestContext, handles
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _FIRST_BATCHED = 4
 _GROUP = 0
-_TRANSACTION = 1
+_TOPICS = {_GROUP: GROUP_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC}
+"""By type of the key."""
 
 
 @handles(10, range(6))
@@ -61,16 +62,15 @@ def _coordinator(context: RequestContext, key_type: int, key: str) -> dict[str, 
 
 
 def _find(context: RequestContext, key_type: int, key: str) -> Endpoint:
-    if key_type == _TRANSACTION:
-        raise TopicRefused(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this cluster.")
-    if key_type != _GROUP:
+    topic = _TOPICS.get(key_type)
+    if topic is None:
         raise TopicRefused(ErrorCode.INVALID_REQUEST, f"There are no coordinators of type {key_type} here.")
     metadata = context.broker.metadata
-    count = metadata.partition_count(GROUP_OFFSETS_TOPIC)
+    count = metadata.partition_count(topic)
     if not count:
-        context.broker.creation.create_in_passing(GROUP_OFFSETS_TOPIC)
+        context.broker.creation.create_in_passing(topic)
         raise TopicRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    leader = metadata.leader_endpoint(TopicPartition(GROUP_OFFSETS_TOPIC, partition_of_group(key, count)))
+    leader = metadata.leader_endpoint(TopicPartition(topic, partition_of_group(key, count)))
     if leader is None:
         raise TopicRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return leader

@@ -2,7 +2,6 @@
 
 Behaviour: the response has the member's epoch, and its assignment when that changed or the member asks.
 Versions: 1 adds regular expressions, and members bring their own ids.
-Not supported: a group with members of both protocols at once.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from restow.cluster.broker.metadata import MetadataCache
     from restow.cluster.groups import ConsumerGroupDescription, ConsumerGroupMember
 
+_CLASSIC_MEMBER = 0
 _CONSUMER_MEMBER = 1
 _Group = ConsumerGroupDescribeResponse.DescribedGroup
 _Member = _Group.Member
@@ -59,7 +60,7 @@ def _member(
         subscribed_topic_regex=member.pattern or "",
         assignment=_assignment((*member.assigned, *member.revoking), metadata),
         target_assignment=_assignment(target, metadata),
-        member_type=_CONSUMER_MEMBER,
+        member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
     )
 
 

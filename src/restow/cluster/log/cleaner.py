@@ -1,9 +1,9 @@
 """Compaction: keep only the last record of every key (cleanup.policy=compact).
 
-It reads all segments up to the high watermark except the active one, leaves out superseded records, and
-merges small neighbours. Offsets, epochs and producers stay as they are. A tombstone stays for
-delete.retention.ms after the first compaction that saw it, so that readers get it; its batch stores the
-deadline.
+It reads all segments up to the last stable offset except the active one, leaves out superseded records and
+those of aborted transactions, and merges small neighbours. Offsets, epochs and producers stay as they are. A
+tombstone stays for delete.retention.ms after the first compaction that saw it, so that readers get it; its
+batch stores the deadline. The end marker of a transaction stays as long after its last record is gone.
 
 A batch may hold a million records, and a log more keys than fit into memory. So the work pauses after every
 few records, and a log with too many keys is compacted in several runs.
@@ -17,6 +17,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from restow.cluster.log.cleaned_transactions import TransactionsSoFar
 from restow.cluster.log.config import FOREVER
 from restow.cluster.log.index import LARGEST_RELATIVE
 from restow.cluster.log.loading import CLEANED_SUFFIX, SWAP_SUFFIX, finish_swap, swap_name
@@ -26,7 +27,7 @@ from restow.wire.compression import UnsupportedCompression
 from restow.wire.records import each_record, encode_for, rebuild
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from restow.cluster.log.log import PartitionLog
     from restow.runtime.disk import Disk
@@ -39,12 +40,13 @@ _MOST_KEYS = 1_000_000
 
 
 def cleanable(log: PartitionLog, now_ms: int) -> list[Segment]:
-    """Return the segments that may be compacted: inactive, below the high watermark, and old enough."""
+    """Return the segments that may be compacted: inactive, below the last stable offset, and old enough."""
     found = []
+    stable = log.last_stable_offset
     youngest = now_ms - log.config.min_compaction_lag_ms
     segments = log.segments
     for segment, following in pairwise(segments):
-        if following.base_offset > log.high_watermark:
+        if following.base_offset > stable:
             break
         if log.config.min_compaction_lag_ms and segment.max_timestamp > youngest:
             break
@@ -72,7 +74,7 @@ def next_due_ms(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> int 
     dirty = _dirty(log, first_dirty_offset)
     if not dirty:
         return None
-    if is_due(log, first_dirty_offset, now_ms) or log.segments[-1].base_offset > log.high_watermark:
+    if is_due(log, first_dirty_offset, now_ms) or log.segments[-1].base_offset > log.last_stable_offset:
         return now_ms
     old_enough = [each.max_timestamp + log.config.min_compaction_lag_ms for each in dirty]
     due = min([_overdue_ms(log, first_dirty_offset), *(at_ms for at_ms in old_enough if at_ms > now_ms)])
@@ -98,14 +100,20 @@ def clean(log: PartitionLog, disk: Disk, first_dirty_offset: int, now_ms: int) -
     """
     segments = cleanable(log, now_ms)
     latest: dict[bytes, int] = {}
-    work = _Work(log, disk, latest, now_ms)
+    aborted = tuple(log.aborted_in(log.start_offset, log.end_offset))
+    work = _Work(log, disk, latest, now_ms, TransactionsSoFar(aborted))
+    read = TransactionsSoFar(aborted)
     for number, segment in enumerate(segments):
         if segment.next_offset > first_dirty_offset:
             if len(latest) >= _MOST_KEYS:
                 del segments[number:]
                 break
             for _, header, batch in segment.batches():
-                records = (yield from _opened(header, batch)) or ()
+                records: Sequence[Record] = ()
+                if header.is_control:
+                    read.is_empty_end(header, batch)
+                elif not read.is_aborted(header):
+                    records = (yield from _opened(batch)) or ()
                 latest.update((record.key, record.offset) for record in records if record.key is not None)
                 yield
                 if not log.holds(segments):
@@ -117,10 +125,8 @@ def clean(log: PartitionLog, disk: Disk, first_dirty_offset: int, now_ms: int) -
     return max(behind, first_dirty_offset)
 
 
-def _opened(header: BatchHeader, batch: bytes) -> Generator[None, None, list[Record] | None]:
-    """Read a batch's records; None for a control batch or an unreadable one."""
-    if header.is_control:
-        return None
+def _opened(batch: bytes) -> Generator[None, None, list[Record] | None]:
+    """Read a batch's records; None for an unreadable one."""
     records = []
     try:
         for record in each_record(batch):
@@ -162,11 +168,19 @@ def _groups(segments: list[Segment], segment_bytes: int) -> list[list[Segment]]:
 class _Work:
     """One compaction of one log."""
 
-    def __init__(self, log: PartitionLog, disk: Disk, latest: dict[bytes, int], now_ms: int) -> None:
+    def __init__(
+        self,
+        log: PartitionLog,
+        disk: Disk,
+        latest: dict[bytes, int],
+        now_ms: int,
+        transactions: TransactionsSoFar,
+    ) -> None:
         self._log = log
         self._disk = disk
         self._latest = latest
         self._now_ms = now_ms
+        self._transactions = transactions
         self._tombstones_may_go = True
 
     def clean_group(self, group: list[Segment]) -> Generator[None, None, bool]:
@@ -178,11 +192,15 @@ class _Work:
         cleaned = swap.removesuffix(SWAP_SUFFIX) + CLEANED_SUFFIX
         if disk.exists(cleaned):
             disk.remove(cleaned)
+        aborted = [each for segment in group for each in segment.aborted.entries]
+        kept_markers = set()
         file = disk.open(cleaned, create=True)
         try:
             for segment in group:
                 for _, header, batch in segment.batches():
                     kept = yield from self._left_of(header, batch)
+                    if kept and header.is_control:
+                        kept_markers.add(header.last_offset)
                     if not log.holds(group):
                         return False
                     if kept:
@@ -200,29 +218,51 @@ class _Work:
         replaced = Segment(disk, log.directory, first)
         replaced.load()
         replaced.finish()
+        replaced.aborted.replace(each for each in aborted if each.last_offset in kept_markers)
         log.replace_segments(len(group), replaced)
         return True
 
     def _left_of(self, header: BatchHeader, batch: bytes) -> Generator[None, None, bytes]:
         """Return the rest of a batch: itself, a smaller one, or nothing.
 
-        An unreadable batch stays, and so do control batches and all tombstones after it, because the records
-        that they delete may be hidden in it. A producer's last batch stays as an empty one, because its
-        sequence numbers are still needed.
+        An unreadable batch stays, and so do all tombstones after it, because the records that they delete may
+        be hidden in it. A producer's last batch stays as an empty one, because its sequence numbers are still
+        needed.
         """
-        records = yield from _opened(header, batch)
-        if records is None:
-            self._tombstones_may_go = self._tombstones_may_go and header.is_control
-            return batch
+        if header.is_control:
+            return (yield from self._left_of_control(header, batch))
         horizon = header.delete_horizon
+        if self._transactions.is_aborted(header):
+            return (yield from self._only(header, batch, header.count, [], None))
+        records = yield from _opened(batch)
+        if records is None:
+            self._tombstones_may_go = False
+            return batch
         tombstones_go = self._tombstones_may_go and horizon is not None and self._now_ms >= horizon
         kept = [record for record in records if self._stays(record, tombstones_go=tombstones_go)]
         new_horizon = None
         if horizon is None and any(record.value is None for record in kept):
             new_horizon = self._now_ms + self._log.config.delete_retention_ms
-        if not kept and self._log.producers.last_offset_of(header.producer_id) != header.last_offset:
+        return (yield from self._only(header, batch, len(records), kept, new_horizon))
+
+    def _left_of_control(self, header: BatchHeader, batch: bytes) -> Generator[None, None, bytes]:
+        """Return what is left of a marker: it goes some time after its transaction's last record has gone."""
+        if not self._transactions.is_empty_end(header, batch):
+            return batch
+        horizon = header.delete_horizon
+        if horizon is not None and self._now_ms >= horizon:
+            return (yield from self._only(header, batch, 1, [], None))
+        records = list(each_record(batch))
+        new_horizon = None if horizon is not None else self._now_ms + self._log.config.delete_retention_ms
+        return (yield from self._only(header, batch, len(records), records, new_horizon))
+
+    def _only(
+        self, header: BatchHeader, batch: bytes, count: int, kept: list[Record], new_horizon: int | None
+    ) -> Generator[None, None, bytes]:
+        """Return a batch of `count` records with only these."""
+        if not kept and not self._log.producers.is_last_of(header):
             return b""
-        if len(kept) == len(records) and new_horizon is None:
+        if len(kept) == count and new_horizon is None:
             return batch
         return (yield from _rebuilt(header, kept, new_horizon))
 

@@ -8,7 +8,9 @@
     │   ├── InvalidRecord       an inconsistent batch, or one that clients may not send
     │   ├── UnexpectedOffset    fetched batches that do not continue the follower's log
     │   ├── OutOfOrderSequence  an idempotent producer's batches have a gap
-    │   └── StaleProducerEpoch  an idempotent producer that was fenced
+    │   ├── StaleProducerEpoch  an idempotent producer that was fenced
+    │   ├── InvalidTransaction  a batch that does not fit its producer's transaction
+    │   └── CoordinatorFenced   an end marker of a coordinator that was replaced
     ├── InvalidCheckpoint       an unreadable file in the log dir
     ├── UnknownLog              no log of that partition is online here
     ├── TopicIdMismatch         the log belongs to an earlier topic of the same name
@@ -75,6 +77,18 @@ class StaleProducerEpoch(InvalidAppend):
     """The producer was replaced by one with a higher epoch."""
 
     code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class InvalidTransaction(InvalidAppend):
+    """A batch outside of a transaction while one is open, or in a transaction that nobody has begun."""
+
+    code = ErrorCode.INVALID_TXN_STATE
+
+
+class CoordinatorFenced(InvalidAppend):
+    """A newer coordinator has ended a transaction of this producer."""
+
+    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
 class InvalidCheckpoint(LogError):

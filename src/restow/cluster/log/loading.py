@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from restow.cluster.log.checkpoint import LEADER_EPOCHS, decode_epochs
 from restow.cluster.log.epochs import LeaderEpochs
 from restow.cluster.log.errors import InvalidCheckpoint
+from restow.cluster.log.producer_batches import note_producer
 from restow.cluster.log.producers import ProducerStates
 from restow.cluster.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment, file_name
+from restow.cluster.log.transactions import TXN_INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +22,7 @@ SNAPSHOT_SUFFIX = ".snapshot"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 
-_OF_SEGMENTS = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+_OF_SEGMENTS = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 
 def load_segments(disk: Disk, directory: str, config: LogConfig, recovery_point: int | None) -> list[Segment]:
@@ -119,14 +121,25 @@ def load_epochs(
 
 
 def load_producers(
-    disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int
+    disk: Disk,
+    directory: str,
+    segments: Sequence[Segment],
+    end_offset: int,
+    recovery_point: int | None = None,
 ) -> ProducerStates:
-    """Load the newest usable producer snapshot and the batches after it. Remove other snapshots."""
+    """Load the newest usable producer snapshot and the batches after it. Remove other snapshots.
+
+    Batches are replayed from the first segment on that was checked after a crash, because its index of
+    aborted transactions may have lost entries.
+    """
     producers = ProducerStates()
     since = segments[0].base_offset
+    latest = end_offset
+    if recovery_point is not None:
+        latest = max((each.base_offset for each in segments if each.base_offset <= recovery_point), default=0)
     for offset in reversed(snapshots(disk, directory)):
         path = f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
-        if offset <= end_offset:
+        if offset <= latest:
             try:
                 producers.decode(disk.read_bytes(path))
                 since = offset
@@ -140,10 +153,19 @@ def load_producers(
         if segment.next_offset <= since:
             continue
         start = segment.position_of(since) or 0
-        for _, header in segment.headers(start):
+        for position, header in segment.headers(start):
             if header.producer_id >= 0 and header.base_offset >= since:
-                producers.note(header)
+                batch = segment.batch_at(position, header) if header.is_control else b""
+                note_producer(producers, segment, header, batch)
     return producers
+
+
+def write_snapshot(disk: Disk, directory: str, end_offset: int, producers: ProducerStates) -> None:
+    """Write a producer snapshot for a log's end. Two are kept, in case the newer one is lost."""
+    path = f"{directory}/{file_name(end_offset, SNAPSHOT_SUFFIX)}"
+    disk.write_atomically(path, producers.encode(), durable=False)
+    for offset in snapshots(disk, directory)[:-2]:
+        disk.remove(f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
 
 
 def snapshots(disk: Disk, directory: str) -> list[int]:

@@ -14,14 +14,15 @@ from restow.cluster.log.epochs import LeaderEpochs
 from restow.cluster.log.errors import LogError, OffsetOutOfRange, UnexpectedOffset
 from restow.cluster.log.index import LARGEST_RELATIVE
 from restow.cluster.log.loading import (
-    SNAPSHOT_SUFFIX,
     load_epochs,
     load_producers,
     load_segments,
-    snapshots,
+    write_snapshot,
 )
+from restow.cluster.log.producer_batches import check_producer, note_producers
 from restow.cluster.log.producers import ProducerStates
-from restow.cluster.log.segment import Segment, file_name
+from restow.cluster.log.segment import Segment
+from restow.cluster.log.transactions import aborted_in
 from restow.cluster.log.validate import checked
 from restow.wire.batches import (
     LENGTH_ENDS,
@@ -32,13 +33,16 @@ from restow.wire.batches import (
     check,
     header_at,
     prefix,
+    scan,
     stamp_append_time,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from restow.cluster.log.config import LogConfig
+    from restow.cluster.log.producers import Verification
+    from restow.cluster.log.transactions import AbortedTransaction
     from restow.model import TopicPartition
     from restow.runtime.disk import Disk, Part
 
@@ -108,7 +112,7 @@ class PartitionLog:
         self.epochs, completed = load_epochs(disk, directory, self._segments, clean=clean)
         if self.epochs.truncate_from_end(self.end_offset) or completed:
             self._write_epochs()
-        self.producers = load_producers(disk, directory, self._segments, self.end_offset)
+        self.producers = load_producers(disk, directory, self._segments, self.end_offset, recovery_point)
 
     @property
     def size_bytes(self) -> int:
@@ -128,17 +132,37 @@ class PartitionLog:
     @high_watermark.setter
     def high_watermark(self, offset: int) -> None:
         self._high_watermark = min(max(offset, self.start_offset), self.end_offset)
+        self.producers.transactions.replicated_to(self._high_watermark)
 
-    def append_as_leader(self, batches: bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset up to which all transactions have ended."""
+        unstable = self.producers.transactions.first_offset
+        if unstable is None or unstable >= self._high_watermark:
+            return self._high_watermark
+        return max(unstable, self.start_offset)
+
+    def append_as_leader(
+        self,
+        batches: bytes,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        from_client: bool = True,
+        verification: Verification | None = None,
+    ) -> AppendInfo:
         """Assign offsets and our epoch to a producer's batches, and write them.
 
-        Raises CorruptBatch or InvalidAppend without having written anything.
+        A batch that begins a transaction needs a verification. Coordinators may also append end markers, and
+        do not number their records. Raises CorruptBatch or InvalidAppend without having written anything.
         """
         config = self.config
-        found = checked(batches, config, now_ms)
+        found = checked(batches, config, now_ms, from_client=from_client)
         producer = found[0][1]
-        if producer.producer_id >= 0 and (known := self.producers.repetition_of(producer)) is not None:
-            return AppendInfo(known.base_offset, known.last_offset, duplicate=True)
+        if producer.producer_id >= 0:
+            known = check_producer(self.producers, producer, batches, verification, from_client=from_client)
+            if known is not None:
+                return AppendInfo(known.base_offset, known.last_offset, duplicate=True)
         append_time = NO_TIMESTAMP
         source: Part = batches
         if config.timestamp_type == LOG_APPEND_TIME:
@@ -160,6 +184,7 @@ class PartitionLog:
         if leader_epoch > self.epochs.latest:
             self.begin_epoch(leader_epoch)
         self._write(parts, headers, len(batches))
+        note_producers(self.producers, self._active, headers, found, source)
         return AppendInfo(first_offset, next_offset - 1, append_time)
 
     def append_as_follower(self, batches: bytes) -> None:
@@ -180,6 +205,7 @@ class PartitionLog:
             if header.leader_epoch > self.epochs.latest:
                 self._epochs_changed |= self.epochs.assign(header.leader_epoch, header.base_offset)
         self._write((batches,), headers, len(batches))
+        note_producers(self.producers, self._active, headers, found, batches)
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Start an epoch as leader. Later appends get this epoch."""
@@ -195,9 +221,6 @@ class PartitionLog:
         self._active.append(parts, headers, self.config.index_interval_bytes)
         self._size += size
         self.end_offset = last.base_offset + last.last_offset_delta + 1
-        for header in headers:
-            if header.producer_id >= 0:
-                self.producers.note(header)
         if self.end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
         if not self.attended:
@@ -246,6 +269,18 @@ class PartitionLog:
             if found is not None:
                 return found
         return b""
+
+    def aborted_in(self, offset: int, end_offset: int) -> Iterator[AbortedTransaction]:
+        """Yield the aborted transactions that have offsets in this range, in the order of their markers."""
+        since = max(0, bisect_right(self._bases, offset) - 1)
+        return aborted_in((each.aborted for each in self._segments[since:]), offset, end_offset)
+
+    def aborted_with(self, offset: int, batches: bytes) -> list[tuple[int, int]]:
+        """Return producers and first offsets of the aborted transactions in batches read from the offset."""
+        if not batches or next(self.aborted_in(offset, self.end_offset), None) is None:
+            return []
+        end_offset = max(header.next_offset for _, header in scan(batches))
+        return [(each.producer_id, each.first_offset) for each in self.aborted_in(offset, end_offset)]
 
     def truncate_to(self, offset: int) -> None:
         """Truncate the log to end at the offset, or before it if a batch spans it."""
@@ -372,10 +407,7 @@ class PartitionLog:
 
     def _write_snapshot(self) -> None:
         """Write a producer snapshot at the log's end. Two are kept, in case the newer one is lost."""
-        path = f"{self.directory}/{file_name(self.end_offset, SNAPSHOT_SUFFIX)}"
-        self._disk.write_atomically(path, self.producers.encode(), durable=False)
-        for offset in snapshots(self._disk, self.directory)[:-2]:
-            self._disk.remove(f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
+        write_snapshot(self._disk, self.directory, self.end_offset, self.producers)
 
 
 def _with_append_time(batches: bytes, found: list[tuple[int, BatchHeader]], now_ms: int) -> bytearray:

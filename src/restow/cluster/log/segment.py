@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.log.index import OffsetIndex, TimeIndex
+from restow.cluster.log.transactions import TXN_INDEX_SUFFIX, TransactionIndex
 from restow.wire.batches import HEADER_BYTES, LENGTH_ENDS, MAGIC, CorruptBatch, check, header_at
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Segment:
         self._directory = directory
         self._file: File = _NO_FILE_YET if create_later else disk.open(self.path, create=create)
         self.size = self._file.size
+        self.aborted = TransactionIndex(disk, self._beside(TXN_INDEX_SUFFIX), is_new=not self.size)
+        """Aborted transactions whose end marker is in this segment."""
         self._reset()
         self._loaded = not self.size
         self._has_index_files = bool(self.size)
@@ -268,6 +271,7 @@ class Segment:
         if end < found:
             self._file.truncate(end)
         self.size = end
+        self.aborted.cut(self._next_offset)
         return found - end
 
     def _whole_batch_at(self, position: int, found: int) -> BatchHeader | None:
@@ -296,6 +300,7 @@ class Segment:
         self._max_timestamp, self._max_timestamp_offset = self._times.last
         for header in unindexed:
             self._note_unindexed(header)
+        self.aborted.cut(self._next_offset)
         if not position:
             self.first_timestamp = -1
 
@@ -328,6 +333,7 @@ class Segment:
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if self._disk.exists(self._beside(suffix)):
                 self._disk.remove(self._beside(suffix))
+        self.aborted.remove()
         if self._file is not _NO_FILE_YET:
             self._disk.remove(self.path)
 

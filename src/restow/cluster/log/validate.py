@@ -25,19 +25,24 @@ _NOT_FROM_CLIENTS = CONTROL_BIT | TIMESTAMP_TYPE_BIT
 _HIGHEST_COMPRESSION = 4
 
 
-def checked(batches: bytes, config: LogConfig, now_ms: int) -> list[tuple[int, BatchHeader]]:
-    """Return the batches and their positions, if a client may send them all."""
+def checked(
+    batches: bytes, config: LogConfig, now_ms: int, *, from_client: bool = True
+) -> list[tuple[int, BatchHeader]]:
+    """Return the batches and their positions, if a client may send them all.
+
+    Those of a coordinator may also be control batches, and have no sequence.
+    """
     found = check(batches)
     if not found:
         raise InvalidRecord("there is no batch to append")
     for _, header in found:
-        _check_batch(header, config, now_ms)
+        _check_batch(header, config, now_ms, from_client=from_client)
         if header.producer_id >= 0 and len(found) > 1:
             raise InvalidRecord("an idempotent producer appends one batch at a time")
     return found
 
 
-def _check_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+def _check_batch(header: BatchHeader, config: LogConfig, now_ms: int, *, from_client: bool) -> None:
     if header.size > config.max_message_bytes:
         raise BatchTooLarge(
             f"a batch of {header.size} bytes is above max.message.bytes, which is {config.max_message_bytes}"
@@ -47,12 +52,12 @@ def _check_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
             f"a batch says it has {header.count} records and {header.last_offset_delta + 1} offsets"
         )
     _check_count(header)
-    if header.attributes & _NOT_FROM_CLIENTS:
+    if header.attributes & _NOT_FROM_CLIENTS and from_client:
         raise InvalidRecord("clients may send neither control batches nor times of appending")
     if header.compression > _HIGHEST_COMPRESSION:
         raise InvalidRecord(f"there is no compression {header.compression}")
     if header.producer_id >= 0:
-        if header.producer_epoch < 0 or header.base_sequence < 0:
+        if from_client and (header.producer_epoch < 0 or header.base_sequence < 0):
             raise InvalidRecord(f"producer {header.producer_id} sent a batch without epoch or sequence")
     elif header.attributes & TRANSACTIONAL_BIT:
         raise InvalidRecord("a transactional batch needs a producer id")
