@@ -13,15 +13,14 @@ import pytest
 
 from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
-from restow.wire import messages
-from restow.wire.error_codes import ErrorCode
+from tests.apache.group_talk import Talk
+from tests.apache.mixed_group_scenes import MIXED_SCENES
 from tests.apache.raw_client import RawClient
 from tests.clients.embedded import embedded, wait_until
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from uuid import UUID
 
 pytestmark = [pytest.mark.apache, pytest.mark.full]
 
@@ -29,128 +28,6 @@ AT_ONCE = {
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
 }
-TOPICS = {"t": 6, "u.one": 2, "u.two": 1}
-
-
-class Talk:
-    """One cluster, the ids of its topics, and what it has answered."""
-
-    def __init__(self, client: RawClient) -> None:
-        self.client = client
-        self.answers: list[Any] = []
-        create = messages.CreateTopicsRequest
-        topics = [
-            create.CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-            for name, count in TOPICS.items()
-        ]
-        client.ask(7, create(topics=topics, timeout_ms=60_000))
-        self.ids: dict[str, UUID] = {}
-        wait_until(self._knows_topics, "the topics have leaders")
-        wait_until(self._has_coordinator, "groups have a coordinator")
-
-    def _knows_topics(self) -> bool:
-        asked = [messages.MetadataRequest.MetadataRequestTopic(name=name) for name in TOPICS]
-        answer = self.client.ask(12, messages.MetadataRequest(topics=asked))
-        self.ids = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
-        return len(self.ids) == len(TOPICS) and not any(
-            partition.error_code for topic in answer.topics for partition in topic.partitions
-        )
-
-    def _has_coordinator(self) -> bool:
-        answer = self.client.ask(4, messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
-        return not answer.coordinators[0].error_code
-
-    def beat(self, member: str, epoch: int, group: str = "g", **fields: Any) -> None:
-        """Send a heartbeat; `owned` has partition numbers by topic."""
-        request = messages.ConsumerGroupHeartbeatRequest
-        owned = fields.pop("owned", None)
-        if owned is not None:
-            fields["topic_partitions"] = [
-                request.TopicPartitions(topic_id=self.ids[topic], partitions=list(numbers))
-                for topic, numbers in owned.items()
-            ]
-        answer = self.client.ask(1, request(group_id=group, member_id=member, member_epoch=epoch, **fields))
-        names = {topic_id: name for name, topic_id in self.ids.items()}
-        given = None
-        if answer.assignment is not None:
-            given = {
-                names.get(each.topic_id, "another"): sorted(each.partitions)
-                for each in answer.assignment.topic_partitions
-            }
-        error = ErrorCode(answer.error_code).name
-        self.answers.append((f"{member} in {epoch}", error, answer.member_id, answer.member_epoch, given))
-
-    def join(self, member: str, **fields: Any) -> None:
-        """Join, by default with a subscription to t."""
-        first = {"rebalance_timeout_ms": 300_000, "subscribed_topic_names": ["t"], "owned": {}}
-        self.beat(member, 0, **(first | fields))
-
-    def commit(self, member: str, epoch: int, partition: int = 0, version: int = 9) -> None:
-        request = messages.OffsetCommitRequest
-        topic = request.OffsetCommitRequestTopic
-        answer = self.client.ask(
-            version,
-            request(
-                group_id="g",
-                member_id=member,
-                generation_id_or_member_epoch=epoch,
-                topics=[
-                    topic(
-                        name="t",
-                        partitions=[
-                            topic.OffsetCommitRequestPartition(
-                                partition_index=partition, committed_offset=0, committed_metadata=""
-                            )
-                        ],
-                    )
-                ],
-            ),
-        )
-        error = answer.topics[0].partitions[0].error_code
-        self.answers.append((f"{member} commits in {epoch} v{version}", ErrorCode(error).name))
-
-    def fetch(self, member: str | None, epoch: int) -> None:
-        request = messages.OffsetFetchRequest
-        group = request.OffsetFetchRequestGroup(
-            group_id="g", member_id=member, member_epoch=epoch, topics=None
-        )
-        answer = self.client.ask(9, request(groups=[group]))
-        self.answers.append((f"{member} fetches in {epoch}", ErrorCode(answer.groups[0].error_code).name))
-
-    def describe(self, group: str = "g") -> None:
-        """Describe the group in both ways, and list it."""
-        answer = self.client.ask(1, messages.ConsumerGroupDescribeRequest(group_ids=[group])).groups[0]
-        members = sorted(
-            (
-                member.member_id,
-                member.instance_id,
-                member.rack_id,
-                member.member_epoch,
-                list(member.subscribed_topic_names),
-                member.subscribed_topic_regex,
-                member.member_type,
-                _by_name(member.assignment),
-                _by_name(member.target_assignment),
-            )
-            for member in answer.members
-        )
-        error = ErrorCode(answer.error_code).name
-        epochs = answer.group_epoch, answer.assignment_epoch
-        self.answers.append((error, answer.group_state, *epochs, answer.assignor_name, members))
-        classic = self.client.ask(5, messages.DescribeGroupsRequest(groups=[group])).groups[0]
-        self.answers.append((ErrorCode(classic.error_code).name, classic.group_state))
-        listed = self.client.ask(5, messages.ListGroupsRequest(states_filter=[], types_filter=[])).groups
-        self.answers.append(
-            sorted((it.group_id, it.protocol_type, it.group_state, it.group_type) for it in listed)
-        )
-
-    def delete(self, group: str) -> None:
-        answer = self.client.ask(2, messages.DeleteGroupsRequest(groups_names=[group]))
-        self.answers.append(("delete", ErrorCode(answer.results[0].error_code).name))
-
-
-def _by_name(assignment: Any) -> dict[str, list[int]]:
-    return {each.topic_name: sorted(each.partitions) for each in assignment.topic_partitions}
 
 
 def members_come_and_go(talk: Talk) -> None:
@@ -332,6 +209,7 @@ SCENES = (
     three_members,
     two_static_members,
     a_regular_expression,
+    *MIXED_SCENES,
 )
 
 

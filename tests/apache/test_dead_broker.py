@@ -136,5 +136,5 @@ def test_replicas_of_a_dead_broker_are_rebuilt(
 
         _, verdict = operator.asks("broker-check", str(dead))
         failing = {each["name"] for each in verdict["checks"] if each["outcome"] != "holds"}
-        unknown = {"known", "nothing left on disk"}
+        unknown = {"known", "no logs left"}
         assert failing <= {*unknown, "not the controller"}, "nobody knows it, but a quorum counts its voters"

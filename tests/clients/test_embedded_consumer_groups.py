@@ -124,6 +124,41 @@ def test_confluent_members_come_go_and_read_every_record_once(running: Running) 
         crew.until_read(produce(running, start=4_000))
 
 
+@pytest.mark.parametrize("strategy", ["range", pytest.param("roundrobin", marks=pytest.mark.full)])
+def test_confluent_members_of_both_protocols_share_a_group(running: Running, strategy: str) -> None:
+    """Classic members are replaced one by one, and come back one by one; every record is read once."""
+    classic = {"group.protocol": "classic", "partition.assignment.strategy": strategy}
+    with ExitStack() as stack:
+        crew = Crew(running, stack)
+        old = [crew.join(**classic), crew.join(**classic)]
+        crew.until_shared(3, 3)
+        crew.until_read(produce(running))
+        new = crew.join()
+        crew.until_shared(2, 2, 2)
+        crew.until_read(produce(running, start=1_000))
+        assert group_type(running) == "CONSUMER"
+        crew.leave(old[0])
+        crew.until_shared(3, 3)
+        coordinator = coordinator_of(running, "crew")
+        running.kill(coordinator)
+        crew.until_read(produce(running, start=2_000))
+        crew.until_shared(3, 3)
+        running.start(coordinator)
+        crew.join(**classic)
+        crew.until_shared(2, 2, 2)
+        crew.until_read(produce(running, start=3_000))
+        crew.leave(new)
+        crew.until_shared(3, 3)
+        crew.until_read(produce(running, start=4_000))
+        assert group_type(running) == "CLASSIC"
+
+
+def group_type(running: Running) -> str:
+    admin = AdminClient({"bootstrap.servers": running.bootstrap})
+    (found,) = [each for each in admin.list_consumer_groups().result().valid if each.group_id == "crew"]
+    return str(found.type.name)
+
+
 @pytest.mark.full
 def test_confluent_members_with_regular_expressions_and_instance_ids(running: Running) -> None:
     with ExitStack() as stack:

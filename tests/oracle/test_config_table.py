@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.jvm
 
-LATER = {"cordoned.log.dirs", "group.consumer.assignors"}
+LATER = {"cordoned.log.dirs", "group.consumer.assignors", "group.consumer.migration.policy"}
 """Configs that only Kafka 4 has, or that have other values there."""
 OF_3_9 = {name: each for name, each in BROKER_CONFIGS.items() if name not in LATER}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.jars import KAFKA_4
 from harness.jvm import kafka_jvm
-from restow.cluster.groups.consumer.members import ConsumerGroupMember, MemberState
+from restow.cluster.groups.consumer.members import ClassicMembership, ConsumerGroupMember, MemberState
 from restow.cluster.groups.consumer.records import (
     ConsumerGroupKey,
     RecordKind,
@@ -59,6 +59,12 @@ MEMBERS = st.builds(
     pattern=st.none() | TEXT,
     rebalance_timeout_ms=INT32,
     server_assignor=st.none() | TEXT,
+    classic=st.none()
+    | st.builds(
+        ClassicMembership,
+        st.integers(1, 2**31 - 1),
+        st.lists(st.tuples(TEXT, st.binary(max_size=8)), max_size=3).map(tuple),
+    ),
     epoch=INT32,
     previous_epoch=INT32,
     state=st.sampled_from(MemberState),

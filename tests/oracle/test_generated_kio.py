@@ -37,7 +37,9 @@ CODES = tuple(ErrorCode)
 TIME = st.just(-1) | st.integers(0, 10**13)
 NARROW = {
     "ErrorCode": st.sampled_from(CODES),
+    "PartitionErrorCode": st.sampled_from(CODES),
     "LogAppendTimeMs": TIME,
+    "TransactionStartTimeMs": st.integers(0, 10**13),
 }
 """kio validates values: error codes must exist, and timestamps be of this era."""
 

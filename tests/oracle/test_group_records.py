@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from restow.cluster.groups.partitions import partition_of_group
 from restow.cluster.groups.records import (
     GroupKey,
     GroupValue,
@@ -24,6 +23,7 @@ from restow.cluster.groups.records import (
     encode_offset_key,
     encode_offset_value,
 )
+from restow.model.group_partitions import partition_of_group
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway

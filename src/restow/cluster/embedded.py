@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from restow.cluster.store.session import EmbeddedSession
 
 _OFFSETS_REPLICATION_FACTOR = 3
+_TRANSACTIONS_MIN_ISR = 2
 
 
 class EmbeddedCluster:
@@ -71,6 +72,8 @@ class EmbeddedCluster:
         self._held: list[HeldPort] = []
         self._properties = {
             "offsets.topic.replication.factor": str(min(_OFFSETS_REPLICATION_FACTOR, brokers)),
+            "transaction.state.log.replication.factor": str(min(_OFFSETS_REPLICATION_FACTOR, brokers)),
+            "transaction.state.log.min.isr": str(min(_TRANSACTIONS_MIN_ISR, brokers)),
             "group.initial.rebalance.delay.ms": "0",
             **(properties or {}),
         }

@@ -23,7 +23,7 @@ CODE = ErrorCode.NOT_LEADER_OR_FOLLOWER
 TOPIC_ID = UUID(int=7)
 FIRST_FETCH_WITH_SESSIONS = 7
 """Errors of sessions stand at the top level."""
-WITH_PARTITIONS = (PRODUCE, FETCH, 2, 4, 5, 8, 21, 23, 34, 43, 45, 47)
+WITH_PARTITIONS = (PRODUCE, FETCH, 2, 4, 5, 8, 21, 23, 24, 27, 28, 34, 43, 45, 47, 61)
 """APIs in whose responses every partition has an error."""
 
 
@@ -87,7 +87,7 @@ def values_of(message: Any, version: int, wanted: set[str]) -> Iterator[Any]:
 def test_error_stands_in_every_place_of_every_version(key: int) -> None:
     for version in HANDLERS[key].versions:
         answer = answer_to(example_request(key, version))
-        codes = list(values_of(answer, version, {"error_code"}))
+        codes = list(values_of(answer, version, {"error_code", "partition_error_code"}))
         if key == FETCH and version >= FIRST_FETCH_WITH_SESSIONS:
             assert codes.pop(0) == ErrorCode.NONE, (version, answer)
         assert set(codes) == {CODE}, (version, answer)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from restow.cluster.broker.cordons import without_cordoned
-from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from restow.cluster.broker.topic_rules import FROM_DEFAULT, TopicRefused, check_new_name, new_assignment
 from restow.cluster.config.changes import check_topic
 from restow.cluster.config.table import InvalidConfig
@@ -141,12 +141,25 @@ class TopicCreation:
                     "segment.bytes": str(self._configs.integer("offsets.topic.segment.bytes")),
                 },
             )
+        elif name == TRANSACTION_STATE_TOPIC:
+            new = RequestedTopic(
+                name=name,
+                partitions=self._configs.integer("transaction.state.log.num.partitions"),
+                replication_factor=self._configs.integer("transaction.state.log.replication.factor"),
+                configs={
+                    "cleanup.policy": "compact",
+                    "compression.type": "uncompressed",
+                    "min.insync.replicas": str(self._configs.integer("transaction.state.log.min.isr")),
+                    "segment.bytes": str(self._configs.integer("transaction.state.log.segment.bytes")),
+                    "unclean.leader.election.enable": "false",
+                },
+            )
         elif self._configs.value("auto.create.topics.enable"):
             new = RequestedTopic(name=name)
         else:
             return False
         if name not in self._under_way:
-            if name != GROUP_OFFSETS_TOPIC and not self._is_allowed_one_more():
+            if name not in INTERNAL_TOPICS and not self._is_allowed_one_more():
                 return False
             try:
                 self._plan(new, self._metadata.placement_brokers())

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING
 from restow.cluster.broker.controller_requests import ControllerRequests
 from restow.cluster.broker.cordons import CORDONED_LOG_DIRS, check_cordoned, cordoned_dirs
 from restow.cluster.broker.creation import TopicCreation
-from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, MetadataCache
+from restow.cluster.broker.group_topics import GroupTopics
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, MetadataCache
 from restow.cluster.broker.offsets_journal import ReplicatedJournal
 from restow.cluster.broker.producer_ids import ProducerIds
 from restow.cluster.broker.registration import prepare_store, register
 from restow.cluster.broker.services import Services
-from restow.cluster.broker.settings import controller_config, group_config, server_limits
+from restow.cluster.broker.settings import (
+    controller_config,
+    group_config,
+    server_limits,
+    transaction_config,
+)
 from restow.cluster.broker.strays import remove_strays
+from restow.cluster.broker.txn_markers import LeaderMarkers, MarkerWriter
+from restow.cluster.broker.verification import Verifier
 from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.config.store import ConfigStore
 from restow.cluster.controller import Controller, random_topic_id
@@ -33,6 +41,7 @@ from restow.cluster.replication.log_dir_moves import LogDirMoves
 from restow.cluster.store import SessionExpired, StoreError
 from restow.cluster.store.znodes import AdvertisedEndpoint, BrokerRegistration, LogDirEvent
 from restow.cluster.tasks import Tasks
+from restow.cluster.transactions import TransactionCoordinator
 from restow.wire.messages import ControlledShutdownRequest
 
 if TYPE_CHECKING:
@@ -50,6 +59,7 @@ _LOOK_AT_LOGS_EVERY_S = 1.0
 _FAREWELL_TRIES = 3
 _FAREWELL_PAUSE_S = 1.0
 _LISTENER_NAME = "PLAINTEXT"
+_TRANSACTION_WRITE_MS = 30_000
 
 
 class Life:
@@ -80,6 +90,7 @@ class Life:
         name = f"broker-{options.broker_id}"
         self._control = Peers(world.network, world.clock, where, client_id=f"{name}-control")
         self._fetch = Peers(world.network, world.clock, where, client_id=f"{name}-fetch")
+        self._transacting = Peers(world.network, world.clock, where, client_id=f"{name}-transactions")
         self._has_services = False
         self._listens = False
         self._registered: BrokerRegistration | None = None
@@ -96,6 +107,7 @@ class Life:
         await remove_strays(self._store, services.logs, services.broker_id)
         services.replicas.start()
         services.groups.start()
+        services.transactions.start()
         self._tasks.start(self._keep_logs(), "log keeper")
         self._tasks.start(services.moves.run(), "moves between log dirs")
         self._listener = await serve(
@@ -134,6 +146,7 @@ class Life:
         services = self.services
         await self._listener.close()
         await services.groups.close()
+        await services.transactions.close()
         await services.replicas.stop()
         await services.controller.stop()
         await self._close_links()
@@ -152,6 +165,7 @@ class Life:
             services = self.services
             await services.controller.stop()
             await services.groups.close()
+            await services.transactions.close()
             await services.replicas.stop()
         await self._close_links()
         if self._has_services:
@@ -161,13 +175,13 @@ class Life:
     async def _close_links(self) -> None:
         self._control.close()
         self._fetch.close()
+        self._transacting.close()
         await self._tasks.close()
 
     # Construction
 
     def _put_together(self, cluster_id: str, configs: BrokerConfigs) -> Services:
-        options, clock, store = self._options, self._world.clock, self._store
-        chance = self._world.chance
+        options, clock, chance, store = self._options, self._world.clock, self._world.chance, self._store
         metadata = MetadataCache(cluster_id, clock)
         logs = LogManager(
             self._world.disk,
@@ -191,6 +205,7 @@ class Life:
             on_leadership=self._leadership_changed,
             is_known=lambda partition: metadata.partition(partition) is not None,
             throttles=Throttles(quotas.leader, quotas.follower),
+            racks=lambda: {each.node_id: each.rack for each in metadata.brokers.values()},
         )
         offsets_partitions = configs.integer("offsets.topic.num.partitions")
         groups = GroupCoordinator(
@@ -198,10 +213,14 @@ class Life:
             partition_for=lambda group: partition_of_group(
                 group, metadata.partition_count(GROUP_OFFSETS_TOPIC) or offsets_partitions
             ),
-            journal=ReplicatedJournal(replicas, clock),
+            journal=ReplicatedJournal(GROUP_OFFSETS_TOPIC, replicas, clock),
             config=group_config(configs),
             make_id=lambda: str(chance.uuid()),
-            topics=metadata,
+            topics=GroupTopics(metadata, replicas),
+        )
+        producer_ids = ProducerIds(options.broker_id, store)
+        transactions, markers, verifier = self._transactions(
+            metadata, configs, replicas, groups, producer_ids
         )
         return Services(
             broker_id=options.broker_id,
@@ -215,6 +234,9 @@ class Life:
             quotas=quotas,
             moves=LogDirMoves(replicas, clock, quotas.log_dirs),
             groups=groups,
+            transactions=transactions,
+            markers=markers,
+            verifier=verifier,
             controller=Controller(
                 options.broker_id,
                 store,
@@ -225,9 +247,44 @@ class Life:
             ),
             creation=TopicCreation(store, metadata, self._tasks, chance, configs, clock),
             controller_requests=self._controller_requests,
-            producer_ids=ProducerIds(options.broker_id, store),
+            producer_ids=producer_ids,
             tasks=self._tasks,
         )
+
+    def _transactions(
+        self,
+        metadata: MetadataCache,
+        configs: BrokerConfigs,
+        replicas: ReplicaManager,
+        groups: GroupCoordinator,
+        producer_ids: ProducerIds,
+    ) -> tuple[TransactionCoordinator, MarkerWriter, Verifier]:
+        broker_id, clock, peers = self._options.broker_id, self._world.clock, self._transacting
+        markers = MarkerWriter(replicas, groups, clock)
+        partitions = configs.integer("transaction.state.log.num.partitions")
+        journal = ReplicatedJournal(
+            TRANSACTION_STATE_TOPIC, replicas, clock, timeout_ms=_TRANSACTION_WRITE_MS
+        )
+        transactions = TransactionCoordinator(
+            clock=clock,
+            partition_for=lambda transactional_id: partition_of_group(
+                transactional_id, metadata.partition_count(TRANSACTION_STATE_TOPIC) or partitions
+            ),
+            journal=journal,
+            config=transaction_config(configs),
+            new_producer_id=producer_ids.take,
+            markers=LeaderMarkers(broker_id, metadata, markers, peers),
+            tasks=self._tasks,
+        )
+        verifier = Verifier(
+            broker_id,
+            metadata,
+            replicas,
+            transactions,
+            peers,
+            lambda: bool(configs.value("transaction.partition.verification.enable")),
+        )
+        return transactions, markers, verifier
 
     def _registration(self) -> BrokerRegistration:
         return BrokerRegistration(
@@ -263,14 +320,21 @@ class Life:
     def _leadership_changed(
         self, led: tuple[TopicPartition, ...], resigned: tuple[TopicPartition, ...]
     ) -> None:
-        """Load or unload the groups of partitions whose leader changed."""
-        groups = self.services.groups
+        """Load or unload the groups and transactions of partitions whose leader changed."""
+        groups, transactions = self.services.groups, self.services.transactions
         for partition in resigned:
             if partition.topic == GROUP_OFFSETS_TOPIC:
                 groups.unload(partition.partition)
+            elif partition.topic == TRANSACTION_STATE_TOPIC:
+                transactions.unload(partition.partition)
         for partition in led:
             if partition.topic == GROUP_OFFSETS_TOPIC:
                 self._tasks.start(groups.load(partition.partition), f"groups of {partition}")
+            elif partition.topic == TRANSACTION_STATE_TOPIC:
+                hosted = self.services.replicas.partition(partition)
+                epoch = -1 if hosted is None else hosted.leader_epoch
+                loading = transactions.load(partition.partition, epoch)
+                self._tasks.start(loading, f"transactions of {partition}")
 
     def _config_changed(self, topic: str | None) -> None:
         """Apply new log settings, and retry elections that the new config may allow."""

@@ -25,7 +25,8 @@ NO_LEADER = -1
 BEING_DELETED = -2
 """The leader that the controller names for a partition that is being deleted."""
 GROUP_OFFSETS_TOPIC = "__consumer_offsets"
-INTERNAL_TOPICS = frozenset({GROUP_OFFSETS_TOPIC, "__transaction_state"})
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
 
 
 class MetadataCache:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from restow.cluster.broker.creation import TopicCreation
     from restow.cluster.broker.metadata import MetadataCache
     from restow.cluster.broker.producer_ids import ProducerIds
+    from restow.cluster.broker.txn_markers import MarkerWriter
+    from restow.cluster.broker.verification import Verifier
     from restow.cluster.config.configs import BrokerConfigs
     from restow.cluster.config.store import ConfigStore
     from restow.cluster.controller import Controller
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from restow.cluster.replication.log_dir_moves import LogDirMoves
     from restow.cluster.store import Store
     from restow.cluster.tasks import Tasks
+    from restow.cluster.transactions import TransactionCoordinator
     from restow.runtime.clock import Clock
 
 
@@ -40,6 +43,9 @@ class Services:
     quotas: ReplicationQuotas
     moves: LogDirMoves
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    markers: MarkerWriter
+    verifier: Verifier
     controller: Controller
     creation: TopicCreation
     controller_requests: ControllerRequests

@@ -8,16 +8,19 @@ from restow.cluster.config.table import InvalidConfig
 from restow.cluster.controller import ControllerConfig
 from restow.cluster.groups import GroupConfig
 from restow.cluster.net.server import ServerLimits
+from restow.cluster.transactions import TransactionConfig
 from restow.errors import UnknownAssignor
 
 if TYPE_CHECKING:
     from restow.cluster.config.configs import BrokerConfigs
 
 _MINUTE_MS = 60_000
+_MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
 def group_config(configs: BrokerConfigs) -> GroupConfig:
     """Return the group coordinator's settings."""
+    policy = _migration_policy(configs)
     return GroupConfig(
         min_session_timeout_ms=configs.integer("group.min.session.timeout.ms"),
         max_session_timeout_ms=configs.integer("group.max.session.timeout.ms"),
@@ -30,7 +33,19 @@ def group_config(configs: BrokerConfigs) -> GroupConfig:
         consumer_session_timeout_ms=_between(configs, "session.timeout.ms"),
         consumer_heartbeat_interval_ms=_between(configs, "heartbeat.interval.ms"),
         consumer_max_size=configs.integer("group.consumer.max.size"),
+        may_upgrade=policy in ("bidirectional", "upgrade"),
+        may_downgrade=policy in ("bidirectional", "downgrade"),
     )
+
+
+def _migration_policy(configs: BrokerConfigs) -> str:
+    """Return which way groups may change their protocol while they have members."""
+    policy = str(configs.value("group.consumer.migration.policy")).lower()
+    if policy not in _MIGRATION_POLICIES:
+        raise InvalidConfig(
+            f"group.consumer.migration.policy must be one of {', '.join(_MIGRATION_POLICIES)}, not {policy!r}"
+        )
+    return policy
 
 
 def _assignors(configs: BrokerConfigs) -> tuple[str, ...]:
@@ -55,6 +70,18 @@ def _between(configs: BrokerConfigs, name: str) -> int:
             f"group.consumer.max.{name} ({high}), not {value}"
         )
     return value
+
+
+def transaction_config(configs: BrokerConfigs) -> TransactionConfig:
+    """Return the transaction coordinator's settings."""
+    return TransactionConfig(
+        max_timeout_ms=configs.integer("transaction.max.timeout.ms"),
+        abort_interval_ms=configs.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        id_expiration_ms=configs.integer("transactional.id.expiration.ms"),
+        id_expiration_interval_ms=configs.integer(
+            "transaction.remove.expired.transaction.cleanup.interval.ms"
+        ),
+    )
 
 
 def controller_config(configs: BrokerConfigs) -> ControllerConfig:

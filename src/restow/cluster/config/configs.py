@@ -24,6 +24,7 @@ from restow.cluster.config.table import (
     Value,
 )
 from restow.cluster.log import LogConfig
+from restow.cluster.replication.replica_selection import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from restow.cluster.replication.values import ReplicationConfig
 from restow.wire.batches import CREATE_TIME, LOG_APPEND_TIME
 
@@ -169,7 +170,17 @@ class BrokerConfigs:
             fetch_backoff_ms=self.integer("replica.fetch.backoff.ms"),
             checkpoint_interval_ms=self.integer("replica.high.watermark.checkpoint.interval.ms"),
             session_slots=self.integer("max.incremental.fetch.session.cache.slots"),
+            reads_by_rack=self._reads_by_rack(),
         )
+
+    def _reads_by_rack(self) -> bool:
+        """Return whether consumers read from replicas in their rack; only Kafka's own selectors are known."""
+        selector = self.value("replica.selector.class")
+        if selector not in (None, "", LEADER_SELECTOR, RACK_AWARE_SELECTOR):
+            raise InvalidConfig(
+                f"replica.selector.class must be {RACK_AWARE_SELECTOR} or {LEADER_SELECTOR}, not {selector!r}"
+            )
+        return selector == RACK_AWARE_SELECTOR
 
     def _put_together(self, own: Mapping[str, str]) -> TopicSettings:
         if not self._defaults:

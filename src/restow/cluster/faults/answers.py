@@ -61,6 +61,9 @@ def _same(*names: str) -> dict[str, str]:
 
 
 _INDEX = _same("partition_index")
+_NUMBERED = {"partition_index": _ITSELF}
+"""A partition in a list of bare numbers."""
+_ADDED_TO_TXN = Echo("results_by_partition", "partitions", _NUMBERED)
 _RESOURCES = Echo("responses", "resources", _same("resource_type", "resource_name"))
 _ECHOES: dict[int, tuple[Echo, ...]] = {
     PRODUCE: (
@@ -94,9 +97,7 @@ _ECHOES: dict[int, tuple[Echo, ...]] = {
             "topics",
             "topics",
             _same("name"),
-            inside=Echo(
-                "partitions", "partition_indexes", {"partition_index": _ITSELF}, {"committed_offset": -1}
-            ),
+            inside=Echo("partitions", "partition_indexes", _NUMBERED, {"committed_offset": -1}),
         ),
         Echo("groups", "groups", _same("group_id")),
     ),
@@ -123,6 +124,29 @@ _ECHOES: dict[int, tuple[Echo, ...]] = {
             inside=Echo("partitions", "partitions", _same("partition"), {"end_offset": -1}),
         ),
     ),
+    24: (
+        Echo(
+            "results_by_transaction",
+            "transactions",
+            _same("transactional_id"),
+            inside=Echo("topic_results", "topics", _same("name"), inside=_ADDED_TO_TXN),
+        ),
+        Echo("results_by_topic_v3_and_below", "v3_and_below_topics", _same("name"), inside=_ADDED_TO_TXN),
+    ),
+    27: (
+        Echo(
+            "markers",
+            "markers",
+            _same("producer_id"),
+            inside=Echo(
+                "topics",
+                "topics",
+                _same("name"),
+                inside=Echo("partitions", "partition_indexes", _NUMBERED),
+            ),
+        ),
+    ),
+    28: (Echo("topics", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
     32: (Echo("results", "resources", _same("resource_type", "resource_name")),),
     33: (_RESOURCES,),
     37: (Echo("results", "topics", _same("name")),),
@@ -138,6 +162,8 @@ _ECHOES: dict[int, tuple[Echo, ...]] = {
     44: (_RESOURCES,),
     45: (Echo("responses", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
     47: (Echo("topics", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
+    61: (Echo("topics", "topics", _same("name"), inside=Echo("partitions", "partition_indexes", _NUMBERED)),),
+    65: (Echo("transaction_states", "transactional_ids", {"transactional_id": _ITSELF}),),
     69: (Echo("groups", "group_ids", {"group_id": _ITSELF}),),
 }
 _FIXED: dict[int, Mapping[str, Any]] = {
@@ -205,8 +231,9 @@ def _append(answer: Message, echo: Echo, asked: Message, code: ErrorCode) -> Non
 
 def _put_error(place: Message, code: ErrorCode) -> None:
     fields = type(place).fields
-    if "error_code" in fields:
-        place.error_code = code
+    for name in ("error_code", "partition_error_code"):
+        if name in fields:
+            setattr(place, name, code)
     if "error_message" in fields:
         place.error_message = f"{code.message}."
 

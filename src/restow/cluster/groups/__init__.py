@@ -1,7 +1,7 @@
 """Consumer groups of both protocols: members, assignments and committed offsets.
 
 `GroupCoordinator` is the entry point. `ClassicGroup` and `ConsumerProtocolGroup` decide what an event means,
-`RunningGroup` and `RunningConsumerGroup` carry it out, and an `OffsetsJournal` stores it.
+`RunningGroup` and `RunningConsumerGroup` carry it out, and a `RecordJournal` stores it.
 """
 
 from restow.cluster.groups.config import GroupConfig
@@ -10,7 +10,7 @@ from restow.cluster.groups.consumer.records import by_topic_id
 from restow.cluster.groups.consumer.requests import ConsumerGroupDescription, HeartbeatReply, HeartbeatRequest
 from restow.cluster.groups.consumer.topics import TopicDirectory
 from restow.cluster.groups.coordinator import GroupCoordinator
-from restow.cluster.groups.partitions import partition_of_group
+from restow.cluster.groups.journal import TransactionalProducer
 from restow.cluster.groups.requests import (
     CommitRequest,
     FetchedOffsets,
@@ -23,6 +23,7 @@ from restow.cluster.groups.requests import (
     SyncRequest,
 )
 from restow.cluster.groups.states import GroupState
+from restow.model.group_partitions import partition_of_group
 
 __all__ = [
     "CommitRequest",
@@ -42,6 +43,7 @@ __all__ = [
     "SyncReply",
     "SyncRequest",
     "TopicDirectory",
+    "TransactionalProducer",
     "by_topic_id",
     "partition_of_group",
 ]

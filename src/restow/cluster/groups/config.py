@@ -25,3 +25,7 @@ class GroupConfig:
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
     consumer_max_size: int = UNLIMITED
+    may_upgrade: bool = True
+    """Whether a member of the protocol `consumer` turns a classic group with members into one of its own."""
+    may_downgrade: bool = True
+    """Whether such a group becomes classic when its last member of the protocol `consumer` has left."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from restow.cluster.groups.config import GroupConfig
     from restow.cluster.groups.consumer.requests import HeartbeatRequest
     from restow.cluster.groups.consumer.topics import TopicDirectory
-    from restow.cluster.groups.journal import OffsetsJournal
+    from restow.cluster.groups.journal import RecordJournal
     from restow.cluster.groups.requests import CommitRequest, JoinRequest, LeavingMember, SyncRequest
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock, Timer
@@ -63,7 +63,7 @@ class GroupCoordinator:
         *,
         clock: Clock,
         partition_for: Callable[[str], int],
-        journal: OffsetsJournal,
+        journal: RecordJournal,
         config: GroupConfig,
         make_id: Callable[[], str],
         topics: TopicDirectory,
@@ -135,7 +135,7 @@ class GroupCoordinator:
         running = shard.groups.get(group_id)
         if isinstance(running, RunningConsumerGroup):
             if not running.is_empty:
-                return JoinReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id=request.member_id)
+                return await running.join(request, self._make_id)
             running = shard.become_classic(running)
         if running is None:
             if request.member_id != NO_MEMBER:
@@ -145,7 +145,7 @@ class GroupCoordinator:
 
     async def sync(self, group_id: str, request: SyncRequest) -> SyncReply:
         """Sync. A group that is loading has lost its rebalance, so its members must join again."""
-        running = self._find_classic(group_id)
+        running = self._find(group_id)
         if running is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS)
         if running is None:
@@ -158,26 +158,30 @@ class GroupCoordinator:
         self, group_id: str, generation: int, member_id: str, instance_id: str | None = None
     ) -> ErrorCode:
         """Accept a heartbeat. While a group is loading, every heartbeat is accepted."""
-        running = self._find_classic(group_id)
+        running = self._find(group_id)
         if running is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return ErrorCode.NONE
         if running is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if isinstance(running, ErrorCode):
             return running
+        if isinstance(running, RunningConsumerGroup):
+            return await running.classic_heartbeat(generation, member_id, instance_id)
         now_ms = self._clock.now_ms()
         error, effects = running.group.heartbeat(generation, member_id, instance_id, now_ms)
         running.apply(effects)
         return error
 
     async def leave(self, group_id: str, members: Sequence[LeavingMember]) -> LeaveReply:
-        running = self._find_classic(group_id)
+        running = self._find(group_id)
         if isinstance(running, ErrorCode):
             return LeaveReply(running)
         if running is None:
             return LeaveReply(
                 ErrorCode.NONE, tuple((member, ErrorCode.UNKNOWN_MEMBER_ID) for member in members)
             )
+        if isinstance(running, RunningConsumerGroup):
+            return await running.leave(members)
         results, effects = running.group.leave(members, self._clock.now_ms())
         running.apply(effects)
         return LeaveReply(ErrorCode.NONE, tuple(zip(members, results, strict=True)))
@@ -197,7 +201,9 @@ class GroupCoordinator:
         joins = request.epoch == JOINING_EPOCH
         if running is None and joins:
             running = shard.create_consumer(group_id)
-        elif isinstance(running, RunningGroup) and joins and running.may_end:
+        elif isinstance(running, RunningGroup) and joins:
+            if not running.may_end:
+                return await shard.upgrade(running, request)
             running = shard.become_consumer(running)
         if not isinstance(running, RunningConsumerGroup):
             return HeartbeatReply(
@@ -221,6 +227,12 @@ class GroupCoordinator:
             running = self._shards[self._partition_for(group_id)].create(group_id)
         return await running.commit(request, self._config.offset_metadata_max_bytes)
 
+    def end_transaction(self, partition: int, producer_id: int, *, commits: bool) -> None:
+        """Let the offsets of a transaction count, or drop them: its end is written in that partition."""
+        if (shard := self._shards.get(partition)) is not None:
+            for running in shard.groups.values():
+                running.stored.end_transaction(producer_id, commits=commits)
+
     async def fetch_offsets(
         self,
         group_id: str,
@@ -242,15 +254,16 @@ class GroupCoordinator:
                 return FetchedOffsets(error, {})
         committed = running.offsets if running is not None else {}
         wanted = committed if partitions is None else partitions
-        return FetchedOffsets(
-            ErrorCode.NONE,
-            {
-                partition: OffsetToCommit(value.offset, value.leader_epoch, value.metadata)
-                if (value := committed.get(partition))
-                else None
-                for partition in wanted
-            },
-        )
+        offsets = {
+            partition: OffsetToCommit(value.offset, value.leader_epoch, value.metadata)
+            if (value := committed.get(partition))
+            else None
+            for partition in wanted
+        }
+        unstable: frozenset[TopicPartition] = frozenset()
+        if running is not None and running.stored.is_in_transaction:
+            unstable = frozenset(each for each in offsets if running.stored.is_unstable(each))
+        return FetchedOffsets(ErrorCode.NONE, offsets, unstable)
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> DeleteOffsetsReply:
         """Delete an empty group's offsets, or those of topics that no member is subscribed to."""
@@ -330,7 +343,7 @@ class GroupCoordinator:
         """Delete offsets past their retention, and empty groups without offsets."""
         now_ms, retention_ms = self._clock.now_ms(), self._config.offsets_retention_ms
         for running in self._running():
-            if running.stored.commits_under_way:
+            if running.stored.commits_under_way or running.stored.is_in_transaction:
                 continue
             old = running.expired(now_ms, retention_ms)
             if running.may_end and len(old) == len(running.offsets):
@@ -369,11 +382,6 @@ class GroupCoordinator:
         if shard.is_loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return shard.groups.get(group_id)
-
-    def _find_classic(self, group_id: str) -> RunningGroup | ErrorCode | None:
-        """Return the group if it is a classic one; members of the other protocol are unknown here."""
-        found = self._find(group_id)
-        return None if isinstance(found, RunningConsumerGroup) else found
 
     def _join_error(self, group_id: str, request: JoinRequest) -> ErrorCode | None:
         found = self._find(group_id)

@@ -22,7 +22,7 @@ class TimerKind(Enum):
 
 
 class TimerKey(NamedTuple):
-    """One timer of a group; session timers name their member."""
+    """One timer of a group, or of a member."""
 
     kind: TimerKind
     member_id: str = ""
@@ -40,10 +40,11 @@ class Reply(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """Set a timer, replacing an earlier setting."""
+    """Set a timer. It replaces an earlier setting, unless it is `only_if_absent`."""
 
     timer: TimerKey
     delay_ms: int
+    only_if_absent: bool = False
 
 
 class Disarm(NamedTuple):

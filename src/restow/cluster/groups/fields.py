@@ -113,11 +113,22 @@ class FieldReader:
     def uuid(self) -> UUID:
         return UUID(bytes=self._sized(_UUID_BYTES))
 
+    def nullable_bytes(self) -> bytes | None:
+        return self._sized(self._varint() - 1 if self.flexible else self.int32())
+
     def sized_bytes(self) -> bytes:
-        data = self._sized(self._varint() - 1 if self.flexible else self.int32())
+        data = self.nullable_bytes()
         if data is None:
             raise InvalidGroupRecord(f"null at byte {self._at}, where there must be bytes")
         return data
+
+    def nullable_count(self) -> int:
+        """Return the number of elements of an array that may be null; 0 for null."""
+        at = self._at
+        if (self._varint() - 1 if self.flexible else self.int32()) == -1:
+            return 0
+        self._at = at
+        return self.count()
 
     def count(self) -> int:
         """Return the number of array elements. Each takes at least a byte, so it is limited by the rest."""

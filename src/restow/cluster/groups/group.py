@@ -16,7 +16,7 @@ from restow.cluster.groups.states import GroupState
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from restow.cluster.groups.config import GroupConfig
     from restow.cluster.groups.effects import Effect, Save, Ticket, TimerKey
@@ -45,7 +45,33 @@ class ClassicGroup(Rebalancing):
             group.state = GroupState.STABLE
         return group
 
+    @classmethod
+    def taken_over(
+        cls,
+        group_id: str,
+        protocol_type: str,
+        generation: int,
+        members: Iterable[ClassicGroupMember],
+        config: GroupConfig,
+        make_id: Callable[[], str],
+        now_ms: int,
+    ) -> ClassicGroup:
+        """Return a stable group with members that were in a group of another protocol."""
+        group = cls(group_id, config, make_id, now_ms)
+        group.protocol_type, group.generation = protocol_type, generation
+        for member in members:
+            group.roster.add(member)
+        group.protocol_name = group.roster.vote()
+        group.state = GroupState.STABLE
+        return group
+
     # Events
+
+    def rebalance(self, now_ms: int) -> tuple[Effect, ...]:
+        """Start a rebalance."""
+        self._now_ms = now_ms
+        self._rebalance()
+        return self._taken()
 
     def resume(self, now_ms: int) -> tuple[Effect, ...]:
         """Start to coordinate the group here. Each member gets a full session."""
@@ -56,12 +82,12 @@ class ClassicGroup(Rebalancing):
             self._rebalance()
         return self._taken()
 
-    def unload(self, now_ms: int) -> tuple[Effect, ...]:
+    def unload(self, now_ms: int, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> tuple[Effect, ...]:
         """Stop to coordinate the group here. Waiting members must look for another coordinator."""
         self._now_ms = now_ms
         for member in self.roster:
-            self._answer_join(member, JoinReply(error=ErrorCode.NOT_COORDINATOR, member_id=member.id))
-            self._answer_sync(member, SyncReply(error=ErrorCode.NOT_COORDINATOR))
+            self._answer_join(member, JoinReply(error=error, member_id=member.id))
+            self._answer_sync(member, SyncReply(error=error))
         self._become(GroupState.DEAD)
         return self._taken()
 
@@ -127,11 +153,12 @@ class ClassicGroup(Rebalancing):
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, ()
         nameless = request.member_id == NO_MEMBER and request.instance_id is None
+        in_transaction = request.producer is not None
         if request.generation < 0 and (nameless or self.state is GroupState.EMPTY):
-            refused = self.state is not GroupState.EMPTY
+            refused = self.state is not GroupState.EMPTY and not in_transaction
             return ErrorCode.UNKNOWN_MEMBER_ID if refused else ErrorCode.NONE, ()
         error = self._generation_error(request.generation, request.member_id, request.instance_id)
-        if error is None and self.state is GroupState.COMPLETING_REBALANCE:
+        if error is None and self.state is GroupState.COMPLETING_REBALANCE and not in_transaction:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error is not None:
             return error, ()

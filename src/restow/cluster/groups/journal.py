@@ -1,4 +1,7 @@
-"""Storage of groups in `__consumer_offsets`, written in order and in batches."""
+"""Storage of groups in `__consumer_offsets`, written in order and in batches.
+
+The transaction coordinator stores its state in `__transaction_state` the same way.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
+    from restow.cluster.log.producers import Verification
+
 log = logging.getLogger(__name__)
 
 KeyAndValue: TypeAlias = tuple[bytes | None, bytes | None]
@@ -20,23 +25,51 @@ KeyAndValue: TypeAlias = tuple[bytes | None, bytes | None]
 _BATCH_BYTES = 256 * 1024
 
 
-class OffsetsJournal(Protocol):
-    """The partitions of `__consumer_offsets` that this broker leads."""
+class TransactionalProducer(NamedTuple):
+    """The producer whose transaction records belong to."""
 
-    async def append(self, partition: int, records: Sequence[KeyAndValue]) -> ErrorCode:
+    producer_id: int
+    producer_epoch: int
+    verification: Verification | None = None
+    """That the transaction was begun, as far as the leader has asked."""
+
+
+class JournalRecord(NamedTuple):
+    """A record that was read, or the end of a transaction, which has neither key nor value."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    producer_id: int | None = None
+    """The producer whose transaction it belongs to or ends."""
+    commits: bool | None = None
+    """How it ends a transaction; None for other records."""
+
+
+class RecordJournal(Protocol):
+    """The partitions of `__consumer_offsets`, or of `__transaction_state`, that this broker leads."""
+
+    @property
+    def topic(self) -> str:
+        """The name of the topic."""
+
+    async def append(
+        self, partition: int, records: Sequence[KeyAndValue], producer: TransactionalProducer | None = None
+    ) -> ErrorCode:
         """Write records as one batch; NONE once all in-sync replicas have it.
 
         It must return, because members wait for it: REQUEST_TIMED_OUT if it takes too long.
         """
 
-    def read_all(self, partition: int) -> AsyncIterator[tuple[int, bytes | None, bytes | None]]:
-        """Yield offset, key and value of every record, in order."""
+    def read_all(self, partition: int) -> AsyncIterator[JournalRecord]:
+        """Yield every record and every end of a transaction, in order."""
 
 
 class _Write(NamedTuple):
     records: Sequence[KeyAndValue]
     written: Callable[[ErrorCode], None]
     done: asyncio.Future[ErrorCode]
+    producer: TransactionalProducer | None
 
     def end(self, error: ErrorCode) -> None:
         self.written(error)
@@ -50,7 +83,7 @@ class JournalWriter:
     Records that come during a write go out together in the next batch, so many commits cost few batches.
     """
 
-    def __init__(self, partition: int, journal: OffsetsJournal) -> None:
+    def __init__(self, partition: int, journal: RecordJournal) -> None:
         self._partition = partition
         self._journal = journal
         self._queue: deque[_Write] = deque()
@@ -58,10 +91,13 @@ class JournalWriter:
         self._closed = False
 
     def write(
-        self, records: Sequence[KeyAndValue], written: Callable[[ErrorCode], None]
+        self,
+        records: Sequence[KeyAndValue],
+        written: Callable[[ErrorCode], None],
+        producer: TransactionalProducer | None = None,
     ) -> asyncio.Future[ErrorCode]:
         """Write records. `written` is called in any case, even if no caller awaits the future."""
-        write = _Write(records, written, asyncio.get_running_loop().create_future())
+        write = _Write(records, written, asyncio.get_running_loop().create_future(), producer)
         if self._closed:
             write.end(ErrorCode.NOT_COORDINATOR)
             return write.done
@@ -95,9 +131,9 @@ class JournalWriter:
         error = ErrorCode.NOT_COORDINATOR
         try:
             records = [record for write in batch for record in write.records]
-            error = await self._journal.append(self._partition, records)
+            error = await self._journal.append(self._partition, records, batch[0].producer)
         except Exception:
-            log.exception("__consumer_offsets-%d could not be written", self._partition)
+            log.exception("%s-%d could not be written", self._journal.topic, self._partition)
             error = ErrorCode.UNKNOWN_SERVER_ERROR
         finally:
             for write in batch:
@@ -106,7 +142,13 @@ class JournalWriter:
     def _next_batch(self) -> list[_Write]:
         batch = [self._queue.popleft()]
         size = _size(batch[0])
-        while self._queue and (size := size + _size(self._queue[0])) <= _BATCH_BYTES:
+        if batch[0].producer is not None:
+            return batch
+        while (
+            self._queue
+            and self._queue[0].producer is None
+            and (size := size + _size(self._queue[0])) <= _BATCH_BYTES
+        ):
             batch.append(self._queue.popleft())
         return batch
 

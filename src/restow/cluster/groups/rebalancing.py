@@ -298,8 +298,14 @@ class Rebalancing:
 
     def _save(self, purpose: SavePurpose, assignments: Mapping[str, bytes]) -> int:
         """Write the group as it is now, with these assignments."""
+        self._saves += 1
+        self._effects.append(Save(self._saves, purpose, self.as_value(assignments)))
+        return self._saves
+
+    def as_value(self, assignments: Mapping[str, bytes]) -> GroupValue:
+        """Return the group's record, with these assignments."""
         name = self.protocol_name or ""
-        value = GroupValue(
+        return GroupValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
             protocol_name=self.protocol_name,
@@ -307,9 +313,6 @@ class Rebalancing:
             state_since_ms=self.state_since_ms,
             members=tuple(member.as_value(name, assignments.get(member.id, b"")) for member in self.roster),
         )
-        self._saves += 1
-        self._effects.append(Save(self._saves, purpose, value))
-        return self._saves
 
     def _taken(self) -> tuple[Effect, ...]:
         effects = tuple(self._effects)

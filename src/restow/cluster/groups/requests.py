@@ -10,6 +10,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
+    from restow.cluster.groups.journal import TransactionalProducer
     from restow.cluster.groups.states import GroupState
     from restow.model import TopicPartition
 
@@ -117,6 +118,8 @@ class CommitRequest:
     instance_id: str | None = None
     retention_ms: int | None = None
     has_member_epoch: bool = False
+    producer: TransactionalProducer | None = None
+    """The producer in whose transaction the offsets are committed."""
     offsets: Mapping[TopicPartition, OffsetToCommit]
 
     def only(self, partitions: Container[TopicPartition]) -> CommitRequest:
@@ -125,10 +128,14 @@ class CommitRequest:
 
 
 class FetchedOffsets(NamedTuple):
-    """An error of the whole group, otherwise the committed offsets; None where there is none."""
+    """An error of the whole group, otherwise the committed offsets; None where there is none.
+
+    An offset is unstable while a transaction is open that may change it.
+    """
 
     error: ErrorCode
     offsets: Mapping[TopicPartition, OffsetToCommit | None]
+    unstable: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

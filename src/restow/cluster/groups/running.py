@@ -128,9 +128,9 @@ class RunningGroup:
                 case _:
                     assert_never(effect)
 
-    def stop(self) -> None:
+    def stop(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         """Stop coordinating the group: answer waiting members and cancel the timers."""
-        self.apply(self.group.unload(self._clock.now_ms()))
+        self.apply(self.group.unload(self._clock.now_ms(), error))
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -1,4 +1,8 @@
-"""The committed offsets of one group: kept here, written to the journal."""
+"""The committed offsets of one group: kept here, written to the journal.
+
+Offsets that are committed in a transaction count when it is committed, unless a later commit of the same
+partition was written meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from restow.cluster.groups.journal import JournalWriter, KeyAndValue
+    from restow.cluster.groups.journal import JournalWriter, KeyAndValue, TransactionalProducer
     from restow.cluster.groups.requests import CommitRequest
     from restow.model import TopicPartition
 
@@ -29,6 +33,11 @@ class StoredOffsets:
     def __init__(self, group_id: str, writer: JournalWriter) -> None:
         self.by_partition: dict[TopicPartition, OffsetValue] = {}
         self.commits_under_way = 0
+        self._in_transactions: dict[int, dict[TopicPartition, tuple[int, OffsetValue]]] = {}
+        """By producer id: offsets of open transactions, each with the number of its write."""
+        self._writes = 0
+        self._last_writes: dict[TopicPartition, int] = {}
+        """Numbers of the last commits outside of transactions, as long as one is open."""
         self._group_id = group_id
         self._writer = writer
 
@@ -54,15 +63,54 @@ class StoredOffsets:
             values[partition] = value
         if values:
             self.commits_under_way += 1
-            written = self._writer.write(records, partial(self._committed, values))
+            written = self._writer.write(
+                records, partial(self._committed, values, request.producer), request.producer
+            )
             outcome = offset_error(await asyncio.shield(written))
             results |= dict.fromkeys(values, outcome)
         return {partition: results[partition] for partition in request.offsets}
 
-    def _committed(self, values: dict[TopicPartition, OffsetValue], error: ErrorCode) -> None:
+    def _committed(
+        self,
+        values: dict[TopicPartition, OffsetValue],
+        producer: TransactionalProducer | None,
+        error: ErrorCode,
+    ) -> None:
         self.commits_under_way -= 1
         if error is ErrorCode.NONE:
-            self.by_partition |= values
+            for partition, value in values.items():
+                self.note(partition, value, None if producer is None else producer.producer_id)
+
+    # Transactions
+
+    def note(self, partition: TopicPartition, value: OffsetValue, producer_id: int | None = None) -> None:
+        """Note an offset that was written, in the order of the writes."""
+        self._writes += 1
+        if producer_id is not None:
+            self._in_transactions.setdefault(producer_id, {})[partition] = self._writes, value
+            return
+        self.by_partition[partition] = value
+        if self._in_transactions:
+            self._last_writes[partition] = self._writes
+
+    def end_transaction(self, producer_id: int, *, commits: bool) -> None:
+        """Let the offsets of a transaction count, or drop them."""
+        ended = self._in_transactions.pop(producer_id, {})
+        for partition, (number, value) in ended.items() if commits else ():
+            if self._last_writes.get(partition, 0) < number:
+                self.by_partition[partition] = value
+                self._last_writes[partition] = number
+        if not self._in_transactions:
+            self._last_writes.clear()
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open that commits offsets here."""
+        return bool(self._in_transactions)
+
+    def is_unstable(self, partition: TopicPartition) -> bool:
+        """Return whether an open transaction may change the partition's offset."""
+        return any(partition in each for each in self._in_transactions.values())
 
     async def forget(
         self, partitions: Iterable[TopicPartition], tombstones: Sequence[KeyAndValue] = ()

@@ -129,9 +129,30 @@ class PeerLink:
         timer = self._clock.call_later(timeout_s, lambda: self._give_up(answer, timeout_s))
         try:
             return await answer
+        except asyncio.CancelledError:
+            if self._asked.get(number) is not None:
+                self._expect(number, api_key, version, timeout_s)
+                number = 0
+            raise
         finally:
             timer.cancel()
             self._asked.pop(number, None)
+
+    def _expect(self, number: int, api_key: int, version: int, timeout_s: float) -> None:
+        """Go on to expect an answer for which its caller does not wait any more.
+
+        If it does not come, the connection is dead. If callers always end before the time is up, as they do
+        with a client that waits less long, nobody would notice otherwise.
+        """
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._asked[number] = _Asked(api_key, version, answer)
+        timer = self._clock.call_later(timeout_s, lambda: self._give_up(answer, timeout_s))
+
+        def ended(_: asyncio.Future[Message]) -> None:
+            timer.cancel()
+            answer.exception()  # nobody waits for it
+
+        answer.add_done_callback(ended)
 
     def close(self) -> None:
         if self._connection is not None:

@@ -7,8 +7,9 @@ ten thousand idle ones cost nothing.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from restow.cluster.replication.replica_selection import sent_to
 from restow.cluster.replication.throttling import Allowance
 from restow.wire.error_codes import ErrorCode
 from restow.wire.fetch import Fetched
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock
 
+    ChooseReplica: TypeAlias = "Callable[[HostedPartition, str, int], int | None]"
 
 UNTOLD = -1
 
@@ -59,6 +61,7 @@ class Fetching:
 
     def __init__(self, replica_id: int) -> None:
         self.replica_id = replica_id
+        self.committed_only = False
         self.wanted: dict[TopicPartition, FetchedPartition] = {}
         self._news: dict[TopicPartition, None] = {}
         """Partitions that may have something to return, the longest unanswered first."""
@@ -66,11 +69,14 @@ class Fetching:
         self._waiting: asyncio.Future[None] | None = None
         self._missing = 0
         """Bytes still missing to end the wait."""
+        self._is_hurried = False
+        """Whether the wait was ended before the data came."""
         self._held_back: set[TopicPartition] = set()
         """Partitions with data that waits for room in a quota."""
 
     def update(self, spec: FetchSpec) -> None:
         """Apply the partitions that a request adds, changes or removes."""
+        self.committed_only = spec.committed_only
         for topic_partition, request in spec.partitions.items():
             known = self.wanted.get(topic_partition)
             if known is None:
@@ -90,6 +96,7 @@ class Fetching:
         self,
         spec: FetchSpec,
         find: Callable[[TopicPartition], HostedPartition | ErrorCode],
+        choose: ChooseReplica,
         clock: Clock,
         throttle: Throttle,
         *,
@@ -98,14 +105,15 @@ class Fetching:
     ) -> dict[TopicPartition, Fetched]:
         """Read, wait if there is too little data, and read again."""
         self.hurry()
-        look = self._look(spec, find, throttle, incremental=incremental)
+        look = self._look(spec, find, choose, throttle, incremental=incremental)
         enough = look.urgent or look.size >= spec.min_bytes or spec.max_wait_ms <= 0
         if is_session or not enough:
             self._watch(look.seen)
-        if not enough:
+        end_s = clock.monotonic_s() + spec.max_wait_ms / 1000 if not enough else 0.0
+        while not enough:
             if incremental:
                 self._forget_known(look)
-            wait_s = spec.max_wait_ms / 1000
+            wait_s = end_s - clock.monotonic_s()
             if look.allowance is not None and look.allowance.held_back:
                 self._held_back = look.allowance.held_back
                 wait_s = min(wait_s, throttle.wait_s())
@@ -115,8 +123,11 @@ class Fetching:
                 self._held_back = set()
                 if not is_session:
                     self.close()
-            look = self._look(spec, find, throttle, incremental=incremental)
-            if is_session:
+            look = self._look(spec, find, choose, throttle, incremental=incremental)
+            # What has come may belong to an open transaction. Other readers can read all of it.
+            enough = not self.committed_only or self._is_hurried or look.urgent
+            enough = enough or look.size >= spec.min_bytes or clock.monotonic_s() >= end_s
+            if is_session or not enough:
                 self._watch(look.seen)
         if look.allowance is not None:
             throttle.note(look.allowance.charged)
@@ -126,6 +137,7 @@ class Fetching:
         self,
         spec: FetchSpec,
         find: Callable[[TopicPartition], HostedPartition | ErrorCode],
+        choose: ChooseReplica,
         throttle: Throttle,
         *,
         incremental: bool,
@@ -144,7 +156,19 @@ class Fetching:
             limit = left
             if allowance is not None and (allowed := allowance.limit(partition, request)) is not None:
                 limit = min(left, allowed)
-            result = partition.fetch(request, replica_id, max(limit, 0), min_one=look.size == 0 and limit > 0)
+            elsewhere = spec.rack and choose(partition, spec.rack, request.offset)
+            if isinstance(elsewhere, int):
+                look.found[topic_partition] = sent_to(partition, elsewhere)
+                look.urgent = True
+                continue
+            result = partition.fetch(
+                request,
+                replica_id,
+                max(limit, 0),
+                min_one=look.size == 0 and limit > 0,
+                committed_only=self.committed_only,
+                from_follower=spec.rack is not None,
+            )
             look.found[topic_partition] = result
             look.seen.append(partition)
             if result.error_code or result.diverging_epoch is not None:
@@ -158,7 +182,7 @@ class Fetching:
             if size:
                 self._news.pop(topic_partition, None)
                 self._news[topic_partition] = None
-            elif request.offset >= partition.readable_end(replica_id):
+            elif request.offset >= partition.readable_end(replica_id, committed_only=self.committed_only):
                 look.exhausted.append(topic_partition)
         return look
 
@@ -178,7 +202,7 @@ class Fetching:
             wanted = self.wanted.get(topic_partition)
             if wanted is None:
                 continue
-            plain = not result.error_code and result.diverging_epoch is None
+            plain = not result.error_code and result.diverging_epoch is None and result.preferred_replica < 0
             if (
                 not incremental
                 or not plain
@@ -193,6 +217,7 @@ class Fetching:
 
     async def _wait(self, missing: int, seconds: float, clock: Clock) -> None:
         self._missing = missing
+        self._is_hurried = False
         self._waiting = waiting = asyncio.get_running_loop().create_future()
         timer = clock.call_later(seconds, lambda: _end(waiting))
         try:
@@ -204,6 +229,7 @@ class Fetching:
 
     def hurry(self) -> None:
         """End the wait now."""
+        self._is_hurried = True
         if self._waiting is not None:
             _end(self._waiting)
 
@@ -213,7 +239,7 @@ class Fetching:
         if self._waiting is not None and topic_partition not in self._held_back:
             self._missing -= size
             if self._missing <= 0:
-                self.hurry()
+                _end(self._waiting)
 
     def upset(self, topic_partition: TopicPartition) -> None:
         """Handle a change that ends the wait, such as a new leader."""

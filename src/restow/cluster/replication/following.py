@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.log.future_copy import append_copied
-from restow.cluster.replication.values import FetchPartition
+from restow.cluster.replication.values import FetchPartition, PartitionRefused
 from restow.wire.batches import whole_bytes
+from restow.wire.error_codes import ErrorCode
+from restow.wire.fetch import DivergingEpoch
 
 if TYPE_CHECKING:
     from restow.cluster.log import LeaderEpochs, PartitionLog
     from restow.cluster.replication.partition import HostedPartition
-    from restow.wire.fetch import DivergingEpoch, Fetched
+    from restow.wire.fetch import Fetched
 
 
 def next_fetch(partition: HostedPartition, max_bytes: int) -> FetchPartition:
@@ -24,6 +26,16 @@ def next_fetch(partition: HostedPartition, max_bytes: int) -> FetchPartition:
         last_fetched_epoch=log.epochs.latest,
         log_start_offset=log.start_offset,
     )
+
+
+def divergence(leader_log: PartitionLog, wanted: FetchPartition) -> DivergingEpoch | None:
+    """Return where the follower's log diverges from the leader's, if it does (KIP-595)."""
+    found = leader_log.epochs.end_offset_for(wanted.last_fetched_epoch, leader_log.end_offset)
+    if found.end_offset < 0:
+        raise PartitionRefused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if found.epoch < wanted.last_fetched_epoch or found.end_offset < wanted.offset:
+        return DivergingEpoch(found.epoch, found.end_offset)
+    return None
 
 
 def truncation_offset(epochs: LeaderEpochs, end_offset: int, diverging: DivergingEpoch) -> int:

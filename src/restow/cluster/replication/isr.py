@@ -29,8 +29,8 @@ from restow.errors import RestowError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from restow.cluster.replication.partition import HostedPartition, LeaderAndIsrPartition
-    from restow.cluster.replication.values import IsrWriter
+    from restow.cluster.replication.partition import HostedPartition
+    from restow.cluster.replication.values import IsrWriter, LeaderAndIsrPartition
     from restow.cluster.store import Store
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock, Timer

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from restow.cluster.log.errors import DiskFailure, LogDirsOffline, LogError
@@ -16,6 +17,7 @@ from restow.cluster.replication.fetches import Fetching
 from restow.cluster.replication.isr import IsrReviews, IsrUpdates
 from restow.cluster.replication.offsets import OffsetSearches, begin_deletion, end_of_epoch, offset_at
 from restow.cluster.replication.partition import HostedPartition, Role, Surroundings
+from restow.cluster.replication.replica_selection import ReplicaSelector
 from restow.cluster.replication.requests import (
     Assigned,
     Stopped,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from restow.cluster.log import AppendInfo, LogManager
+    from restow.cluster.log.producers import Verification
     from restow.cluster.replication.values import (
         EpochQuestion,
         FetchSpec,
@@ -60,10 +63,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def _nobody(led: tuple[TopicPartition, ...], resigned: tuple[TopicPartition, ...]) -> None:
-    """Ignore leadership changes."""
-
-
 class ReplicaManager:
     """The replicas of one broker. `start` and `stop` its background work."""
 
@@ -77,14 +76,17 @@ class ReplicaManager:
         *,
         min_insync_replicas: Callable[[str], int] = lambda _: 1,
         config: ReplicationConfig | None = None,
-        on_leadership: Callable[[tuple[TopicPartition, ...], tuple[TopicPartition, ...]], None] = _nobody,
+        on_leadership: Callable[[tuple[TopicPartition, ...], tuple[TopicPartition, ...]], None] = lambda *_: (
+            None
+        ),
         is_known: Callable[[TopicPartition], bool] = lambda _: False,
         throttles: Throttles | None = None,
+        racks: Callable[[], Mapping[int, str | None]] = dict,
     ) -> None:
         """`min_insync_replicas` returns a topic's setting; `fetch_from` returns a client for a leader.
 
         `on_leadership` gets the partitions that this broker starts and stops leading; `is_known` says whether
-        the cluster has a partition that is not here.
+        the cluster has a partition that is not here; `racks` returns those of the live brokers.
         """
         self.broker_id = broker_id
         self.config = config or ReplicationConfig()
@@ -92,6 +94,7 @@ class ReplicaManager:
         self._clock = clock
         self._on_leadership = on_leadership
         self._is_known = is_known
+        self._choose_replica = ReplicaSelector(self.config.reads_by_rack, racks)
         self._partitions: dict[TopicPartition, HostedPartition] = {}
         self._offline: dict[TopicPartition, None] = {}
         """Partitions that should be here, but whose log is not available."""
@@ -276,13 +279,21 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     async def append(
-        self, batches: Mapping[TopicPartition, bytes], acks: int, timeout_ms: int
+        self,
+        batches: Mapping[TopicPartition, bytes],
+        acks: int,
+        timeout_ms: int,
+        *,
+        from_client: bool = True,
+        verifications: Mapping[TopicPartition, Verification] = MappingProxyType({}),
     ) -> dict[TopicPartition, Produced]:
         """Append; with acks=-1, wait for all in-sync replicas or the timeout."""
         results: dict[TopicPartition, Produced] = {}
         appended: dict[HostedPartition, AppendInfo] = {}
         for topic_partition, data in batches.items():
-            results[topic_partition] = self._append(topic_partition, data, acks, appended)
+            results[topic_partition] = self._append(
+                topic_partition, data, acks, appended, verifications, from_client=from_client
+            )
         if acks < 0 and appended:
             codes = await self._acknowledged(appended, timeout_ms / 1000)
             for topic_partition, code in codes.items():
@@ -296,13 +307,18 @@ class ReplicaManager:
         data: bytes,
         acks: int,
         appended: dict[HostedPartition, AppendInfo],
+        verifications: Mapping[TopicPartition, Verification],
+        *,
+        from_client: bool,
     ) -> Produced:
         number = topic_partition.partition
         partition = self.find(topic_partition)
         if isinstance(partition, ErrorCode):
             return Produced(number, partition)
         try:
-            info = appended[partition] = partition.append(data, acks=acks)
+            info = appended[partition] = partition.append(
+                data, acks=acks, from_client=from_client, verification=verifications.get(topic_partition)
+            )
         except PartitionRefused as refused:
             return Produced(number, refused.code)
         except (LogError, CorruptBatch) as error:
@@ -336,6 +352,7 @@ class ReplicaManager:
         found = await fetching.answer(
             spec,
             self.find,
+            self._choose_replica,
             self._clock,
             self._throttles.leader,
             incremental=spec.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH),
@@ -344,11 +361,18 @@ class ReplicaManager:
         return FetchAnswer(session_id=NO_SESSION if session is None else session.session_id, partitions=found)
 
     async def list_offsets(
-        self, questions: Mapping[TopicPartition, OffsetQuestion], replica_id: int = CONSUMER
+        self,
+        questions: Mapping[TopicPartition, OffsetQuestion],
+        replica_id: int = CONSUMER,
+        *,
+        committed_only: bool = False,
     ) -> dict[TopicPartition, FoundOffset]:
         """Return the offsets for timestamps, including the special ones for start and end."""
         finish = self._searches.finish
-        return {key: await finish(offset_at(self.find(key), it, replica_id)) for key, it in questions.items()}
+        return {
+            key: await finish(offset_at(self.find(key), it, replica_id, committed_only=committed_only))
+            for key, it in questions.items()
+        }
 
     def offsets_for_leader_epoch(
         self, questions: Mapping[TopicPartition, EpochQuestion]
@@ -360,25 +384,17 @@ class ReplicaManager:
         self, offsets: Mapping[TopicPartition, int], timeout_ms: int
     ) -> dict[TopicPartition, LowWatermark]:
         """Raise log start offsets (-1 for the high watermark), and wait for all in-sync replicas."""
-        results: dict[TopicPartition, LowWatermark] = {}
-        begun: dict[TopicPartition, tuple[HostedPartition, int]] = {}
-        for key, offset in offsets.items():
-            started = begin_deletion(self.find(key), offset)
-            if isinstance(started, ErrorCode):
-                results[key] = LowWatermark(started)
-            else:
-                begun[key] = started
+        started = {key: begin_deletion(self.find(key), offset) for key, offset in offsets.items()}
+        results = {key: LowWatermark(it) for key, it in started.items() if isinstance(it, ErrorCode)}
+        begun = {key: it for key, it in started.items() if not isinstance(it, ErrorCode)}
         pending = Pending(set(begun))
         for partition, offset in begun.values():
             partition.wait_for_deletion(offset, pending)
         if begun:
             codes = await self._settled(pending, timeout_ms / 1000)
             for key, (partition, _) in begun.items():
-                low = -1 if codes[key] else partition.low_watermark
-                results[key] = LowWatermark(codes[key], low)
+                results[key] = LowWatermark(codes[key], -1 if codes[key] else partition.low_watermark)
         return results
-
-    # Background work
 
     def checkpoint(self) -> None:
         """Write the high watermarks to disk, if any has moved."""

@@ -52,14 +52,14 @@ class OffsetSearches:
 
 
 def offset_at(
-    found: HostedPartition | ErrorCode, question: OffsetQuestion, replica_id: int
+    found: HostedPartition | ErrorCode, question: OffsetQuestion, replica_id: int, *, committed_only: bool
 ) -> Generator[None, None, FoundOffset]:
-    """Return the offset for the timestamp, -1 if there is none."""
+    """Return the offset for the timestamp, -1 if there is none; with `committed_only` among stable ones."""
     if isinstance(found, ErrorCode):
         return FoundOffset(found)
     try:
         found.require_leader(question.leader_epoch)
-        answer = yield from _offset_at(found, question.timestamp, replica_id)
+        answer = yield from _offset_at(found, question.timestamp, replica_id, committed_only)
         found.require_leader(question.leader_epoch)
     except (PartitionRefused, LogError, CorruptBatch) as error:
         return FoundOffset(error.code)
@@ -67,14 +67,14 @@ def offset_at(
 
 
 def _offset_at(
-    partition: HostedPartition, timestamp: int, replica_id: int
+    partition: HostedPartition, timestamp: int, replica_id: int, committed_only: bool
 ) -> Generator[None, None, FoundOffset]:
     log = partition.log
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return FoundOffset(0, log.start_offset, leader_epoch=log.epochs.epoch_of(log.start_offset))
     if timestamp == LATEST_TIERED:
         return FoundOffset()
-    end = partition.readable_end(replica_id)
+    end = partition.readable_end(replica_id, committed_only=committed_only)
     if timestamp == LATEST:
         _require_settled(partition, replica_id)
         return FoundOffset(0, end, leader_epoch=partition.leader_epoch)

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.log.errors import LogError
+from restow.cluster.replication.following import divergence
 from restow.cluster.replication.isr import (
     FollowerProgress,
     behind,
@@ -21,15 +22,22 @@ from restow.cluster.replication.isr import (
     smallest_end,
     without_laggards,
 )
-from restow.cluster.replication.values import NO_EPOCH, NO_LEADER, ONLOOKER, PartitionRefused
+from restow.cluster.replication.values import (
+    NO_EPOCH,
+    NO_ORDER,
+    ONLOOKER,
+    LeaderAndIsrPartition,
+    PartitionRefused,
+)
 from restow.cluster.replication.waiting import OffsetQueue
 from restow.wire.error_codes import ErrorCode
-from restow.wire.fetch import DivergingEpoch, Fetched
+from restow.wire.fetch import Fetched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from restow.cluster.log import AppendInfo, PartitionLog
+    from restow.cluster.log.producers import Verification
     from restow.cluster.replication.fetches import Fetching
     from restow.cluster.replication.values import FetchPartition
     from restow.cluster.replication.waiting import Pending
@@ -46,19 +54,6 @@ class Role(Enum):
     OFFLINE = "offline"
 
 
-class LeaderAndIsrPartition(NamedTuple):
-    """A partition's state in a LeaderAndIsr request."""
-
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
-    partition_epoch: int
-    """The version of the partition's state znode."""
-    controller_epoch: int = 0
-    is_new: bool = False
-
-
 class Surroundings(NamedTuple):
     """Objects that all partitions of a broker share."""
 
@@ -73,9 +68,6 @@ class Surroundings(NamedTuple):
     watermark_moved: Callable[[], None]
 
 
-_NOBODY = LeaderAndIsrPartition(NO_LEADER, NO_EPOCH, (), (), -1)
-
-
 class HostedPartition:
     """A replica, in any role."""
 
@@ -85,7 +77,7 @@ class HostedPartition:
         self.topic_partition = topic_partition
         self.log = log
         self.role = Role.IDLE
-        self.order = _NOBODY
+        self.order = NO_ORDER
         """The last LeaderAndIsr state, with this leader's ISR changes since."""
         self.proposed_isr: tuple[int, ...] | None = None
         """An ISR that is being written."""
@@ -171,14 +163,27 @@ class HostedPartition:
 
     # Appending and acknowledgement
 
-    def append(self, batches: bytes, *, acks: int) -> AppendInfo:
-        """Append as leader. Raises PartitionRefused, or the log's error."""
+    def append(
+        self,
+        batches: bytes,
+        *,
+        acks: int,
+        from_client: bool = True,
+        verification: Verification | None = None,
+    ) -> AppendInfo:
+        """Append as leader, for a client or a coordinator. Raises PartitionRefused, or the log's error."""
         self.require_leader()
         if acks < 0 and not self._has_enough_replicas():
             raise PartitionRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
         log = self.log
         end = log.end_offset
-        info = log.append_as_leader(batches, self.leader_epoch, self._around.clock.now_ms())
+        info = log.append_as_leader(
+            batches,
+            self.leader_epoch,
+            self._around.clock.now_ms(),
+            from_client=from_client,
+            verification=verification,
+        )
         if not info.duplicate:
             self._appended(end, len(batches))
         return info
@@ -244,29 +249,43 @@ class HostedPartition:
 
     # Reading
 
-    def fetch(self, wanted: FetchPartition, replica_id: int, limit: int, *, min_one: bool) -> Fetched:
-        """Read at most `limit` bytes; with `min_one` a first batch may be larger.
-
-        A follower's fetch also reports its progress, if its log matches ours.
+    def fetch(
+        self,
+        wanted: FetchPartition,
+        replica_id: int,
+        limit: int,
+        *,
+        min_one: bool,
+        committed_only: bool = False,
+        from_follower: bool = False,
+    ) -> Fetched:
+        """Read at most `limit` bytes; with `min_one` a first batch may be larger. A follower's fetch also
+        reports its progress, if its log matches ours. A consumer may read `from_follower`.
         """
         number = self.topic_partition.partition
         log = self.log
         try:
-            self.require_leader(wanted.leader_epoch)
+            self.require_leader(wanted.leader_epoch, or_follower=from_follower and replica_id < 0)
             if replica_id >= 0 and replica_id not in self.followers:
                 return self._error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            if wanted.last_fetched_epoch >= 0 and (end := self._divergence(wanted)) is not None:
+            if wanted.last_fetched_epoch >= 0 and (end := divergence(log, wanted)) is not None:
                 return Fetched(number, 0, log.high_watermark, -1, log.start_offset, diverging_epoch=end)
             most = min(limit, wanted.max_bytes)
-            records = log.read(wanted.offset, most, self.readable_end(replica_id), min_one=min_one)
+            end_offset = self.readable_end(replica_id, committed_only=committed_only)
+            records = log.read(wanted.offset, most, end_offset, min_one=min_one)
         except (PartitionRefused, LogError) as error:
             return self._error(error.code)
         if replica_id >= 0:
             self._follower_asked(replica_id, wanted)
-        return Fetched(number, 0, log.high_watermark, log.high_watermark, log.start_offset, records)
+        aborted = log.aborted_with(wanted.offset, records) if committed_only else None
+        return Fetched(
+            number, 0, log.high_watermark, log.last_stable_offset, log.start_offset, records, aborted=aborted
+        )
 
-    def readable_end(self, replica_id: int) -> int:
+    def readable_end(self, replica_id: int, *, committed_only: bool = False) -> int:
         """Return the end offset for this reader."""
+        if committed_only:
+            return self.log.last_stable_offset
         return self.log.end_offset if replica_id >= 0 or replica_id == ONLOOKER else self.log.high_watermark
 
     def _error(self, code: ErrorCode) -> Fetched:
@@ -278,23 +297,14 @@ class HostedPartition:
             self.topic_partition.partition, code, log.high_watermark, log_start_offset=log.start_offset
         )
 
-    def _divergence(self, wanted: FetchPartition) -> DivergingEpoch | None:
-        """Return where the follower's log diverges from ours, if it does (KIP-595)."""
-        found = self.log.epochs.end_offset_for(wanted.last_fetched_epoch, self.log.end_offset)
-        if found.end_offset < 0:
-            raise PartitionRefused(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if found.epoch < wanted.last_fetched_epoch or found.end_offset < wanted.offset:
-            return DivergingEpoch(found.epoch, found.end_offset)
-        return None
-
-    def require_leader(self, leader_epoch: int = NO_EPOCH) -> None:
-        """Raise PartitionRefused unless this is the leader, of that epoch if given."""
+    def require_leader(self, leader_epoch: int = NO_EPOCH, *, or_follower: bool = False) -> None:
+        """Raise PartitionRefused unless this is the leader, or a follower, of that epoch if given."""
         if self.role is Role.OFFLINE:
             raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
         if leader_epoch != NO_EPOCH and leader_epoch != self.leader_epoch:
             older = leader_epoch < self.leader_epoch
             raise PartitionRefused(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
-        if self.role is not Role.LEADER:
+        if self.role is not Role.LEADER and not (or_follower and self.role is Role.FOLLOWER):
             raise PartitionRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     # Followers' progress and the ISR
@@ -391,6 +401,8 @@ class HostedPartition:
         if min(leaders, log.end_offset) > log.high_watermark:
             log.high_watermark = leaders
             self._around.watermark_moved()
+            for watcher in self.at_watermark:
+                watcher.upset(self.topic_partition)
 
     def _upset(self) -> None:
         for watcher in (*self.at_end, *self.at_watermark):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.cluster.replication.partition import LeaderAndIsrPartition
+from restow.cluster.replication.values import LeaderAndIsrPartition
 from restow.model import TopicPartition
 from restow.wire.between_brokers import LeaderAndIsrResponse, StopReplicaResponse
 

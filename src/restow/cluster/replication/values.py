@@ -37,6 +37,23 @@ class PartitionRefused(Exception):
         self.code = code
 
 
+class LeaderAndIsrPartition(NamedTuple):
+    """A partition's state in a LeaderAndIsr request."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    partition_epoch: int
+    """The version of the partition's state znode."""
+    controller_epoch: int = 0
+    is_new: bool = False
+
+
+NO_ORDER = LeaderAndIsrPartition(NO_LEADER, NO_EPOCH, (), (), -1)
+"""The state of a replica that the controller has said nothing of."""
+
+
 class FetchPartition(NamedTuple):
     """A partition in a fetch: offset, size limit and known epochs."""
 
@@ -64,6 +81,10 @@ class FetchSpec(NamedTuple):
     session_id: int = NO_SESSION
     session_epoch: int = FINAL_EPOCH
     forgotten: tuple[TopicPartition, ...] = ()
+    committed_only: bool = False
+    """Whether the consumer reads committed records only, up to the last stable offset."""
+    rack: str | None = None
+    """A consumer's rack, empty if it has none; None from consumers that only read from leaders."""
 
     @property
     def is_follower(self) -> bool:
@@ -122,6 +143,8 @@ class ReplicationConfig:
     isr_retry_ms: int = 1_000
     session_slots: int = 1_000
     session_eviction_ms: int = 120_000
+    reads_by_rack: bool = False
+    """Whether consumers are sent to a replica in their rack."""
 
 
 class IsrWriter(Protocol):

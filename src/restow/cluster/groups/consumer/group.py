@@ -12,8 +12,9 @@ Nothing waits in here. A failure of the assignor leaves the group as it was.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from restow.cluster.groups.consumer.fencing import beating_member, present_member
 from restow.cluster.groups.consumer.journaling import GroupRecords
 from restow.cluster.groups.consumer.members import (
     JOINING_EPOCH,
@@ -30,13 +31,13 @@ from restow.cluster.groups.consumer.requests import (
 )
 from restow.cluster.groups.consumer.roster import ConsumerGroupRoster
 from restow.cluster.groups.consumer.subscriptions import Subscriptions
-from restow.cluster.groups.consumer.targets import preferred_assignor, target_assignment
+from restow.cluster.groups.consumer.targets import Targets, preferred_assignor
 from restow.cluster.groups.effects import Arm, Disarm, TimerKey, TimerKind
 from restow.errors import RestowError
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from restow.cluster.groups.config import GroupConfig
     from restow.cluster.groups.consumer.members import TopicIdPartition
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from restow.model import TopicPartition
 
 
+_NOBODY = ConsumerGroupMember(id="")
 _EPOCH_OF_NOBODY = 1
 """The epoch of a group that never had a member; its first member makes it the next, as in Kafka."""
 
@@ -64,14 +66,33 @@ class ConsumerProtocolGroup:
         self.subscriptions = Subscriptions(topics)
         self.records = GroupRecords(group_id)
         self.timers: list[Arm | Disarm] = []
+        self.committed: Callable[[], Mapping[TopicPartition, int]] = dict
+        """Returns the group's committed offsets, for assignors that look at lag."""
         self._config = config
         self._topics = topics
+        self._assigning = Targets(topics)
         self._now_ms = 0
 
     @classmethod
-    def written(
-        cls, group_id: str, stored: StoredGroup, config: GroupConfig, topics: TopicDirectory
-    ) -> ConsumerProtocolGroup:
+    def taken_over(
+        cls,
+        group_id: str,
+        generation: int,
+        members: Iterable[ConsumerGroupMember],
+        config: GroupConfig,
+        topics: TopicDirectory,
+    ) -> Self:
+        """Return the group of members that were in a classic one; their targets are what they have."""
+        group = cls(group_id, config, topics)
+        group.epoch = group.target_epoch = max(generation, _EPOCH_OF_NOBODY)
+        for member in members:
+            group._roster.put(member)
+            group.targets[member.id] = frozenset(member.assigned)
+        group.subscriptions.know_topics_of(group.members.values())
+        return group
+
+    @classmethod
+    def written(cls, group_id: str, stored: StoredGroup, config: GroupConfig, topics: TopicDirectory) -> Self:
         """Restore a group from its records."""
         group = cls(group_id, config, topics)
         group.epoch, group.target_epoch = stored.epoch, stored.target_epoch
@@ -96,7 +117,7 @@ class ConsumerProtocolGroup:
     @property
     def is_new(self) -> bool:
         """Whether it never had a member."""
-        return self.epoch == _EPOCH_OF_NOBODY
+        return self.epoch == _EPOCH_OF_NOBODY and not self.members
 
     @property
     def members(self) -> Mapping[str, ConsumerGroupMember]:
@@ -147,6 +168,15 @@ class ConsumerProtocolGroup:
             everything.current(member)
         return everything.take()
 
+    def last_records(self) -> list[KeyAndValue]:
+        """Return what is still to be written, and the tombstones of the whole group."""
+        for member_id in self.members:
+            self.records.without(member_id)
+        for pattern in self.subscriptions.patterns:
+            self.records.pattern(pattern, None)
+        self.records.end()
+        return self.records.take()
+
     # Events
 
     def resume(self, now_ms: int) -> None:
@@ -166,11 +196,11 @@ class ConsumerProtocolGroup:
             return HeartbeatReply(error=ErrorCode.UNKNOWN_SERVER_ERROR, message=str(error))
 
     def fired(self, timer: TimerKey, now_ms: int) -> None:
-        """Remove a member that was not heard of, or did not revoke its partitions in time."""
+        """Remove a member that was not heard of, or did not revoke its partitions, join or sync in time."""
         self._now_ms = now_ms
         member = self.members.get(timer.member_id)
         if member is not None and (
-            timer.kind is TimerKind.SESSION or member.state is MemberState.UNREVOKED_PARTITIONS
+            timer.kind is not TimerKind.REVOCATION or member.state is MemberState.UNREVOKED_PARTITIONS
         ):
             self._remove(member)
 
@@ -181,73 +211,32 @@ class ConsumerProtocolGroup:
         member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.STALE_MEMBER_EPOCH if epoch > member.epoch or epoch < 0 else ErrorCode.NONE
+        return _wrong_epoch(member) if epoch > member.epoch or epoch < 0 else ErrorCode.NONE
 
     def fetch_error(self, member_id: str, epoch: int) -> ErrorCode:
         """Return whether a member may read the group's offsets in this epoch."""
         member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
+        return ErrorCode.NONE if epoch == member.epoch else _wrong_epoch(member)
 
-    def may_commit(self, member_id: str, epoch: int, partition: TopicPartition) -> bool:
+    def partition_error(self, member_id: str, epoch: int, partition: TopicPartition) -> ErrorCode:
         """Return whether the member has had the partition since that epoch (KIP-1251)."""
         member = self.members.get(member_id)
         if member is None or epoch == member.epoch:
-            return True
+            return ErrorCode.NONE
         topic_id = self._topics.id_of(partition.topic)
         if topic_id is None:
-            return False
+            return _wrong_epoch(member)
         key = topic_id, partition.partition
         since = member.assigned.get(key, member.revoking.get(key))
-        return since is not None and epoch >= since
+        return _wrong_epoch(member) if since is None or epoch < since else ErrorCode.NONE
 
     # Heartbeats
 
     def _beat(self, request: HeartbeatRequest) -> HeartbeatReply:
-        known = self._known(request)
-        member = request.updated(known)
-        self.subscriptions.check(member)
-        bump = known is None or (known.topics, known.pattern) != (member.topics, member.pattern)
-        if known is None or known != member:
-            self._check_room(member)
-        candidates: Mapping[str, ConsumerGroupMember] = self.members
-        if known is None or known != member:
-            rest = {id_: each for id_, each in self.members.items() if known is None or id_ != known.id}
-            candidates = rest | {member.id: member}
-        refreshed = self.subscriptions.refresh(candidates.values(), self._now_ms, subscription_changed=bump)
-        epoch = self.epoch + (bump or refreshed.changed)
-        targets = None
-        if epoch > self.target_epoch:
-            targets = self._targets_for(candidates, refreshed, known, member)
-        # From here on nothing can fail.
-        if known is not None and known.id != member.id:
-            self._replace(known, member)
-        if known is None or known != member:
-            self.records.member(member)
-        self.subscriptions.adopt(refreshed, self.records)
-        if epoch > self.epoch:
-            self.epoch = epoch
-            self.records.epoch(epoch, refreshed.metadata_hash)
-        self._roster.put(member)
-        if targets is not None:
-            self._retarget(targets)
-        return self._reconcile(known, member, request)
-
-    def _reconcile(
-        self, known: ConsumerGroupMember | None, member: ConsumerGroupMember, request: HeartbeatRequest
-    ) -> HeartbeatReply:
-        after = reconciled(
-            member,
-            target=self.targets.get(member.id, frozenset()),
-            target_epoch=self.target_epoch,
-            owned=request.owned,
-            is_held=self._roster.is_held,
-        )
-        if after is not member or known is None or known.id != member.id:
-            self._roster.put(after)
-            self.records.current(after)
-        self._watch(after, changed=after is not member)
+        known = beating_member(self._roster, request)
+        after = self._take_in(known, request.updated(known), request.owned)
         tell = request.epoch == JOINING_EPOCH or request.is_full
         if known is None or after.assigned.keys() != known.assigned.keys():
             tell = True
@@ -258,45 +247,58 @@ class ConsumerProtocolGroup:
             assignment=after.assigned if tell else None,
         )
 
-    def _known(self, request: HeartbeatRequest) -> ConsumerGroupMember | None:
-        """Return the member that speaks; None for a new one."""
-        joins = request.epoch == JOINING_EPOCH
-        if request.instance_id is None:
-            member = self.members.get(request.member_id)
-            if member is None and not joins:
-                raise _unknown(f"Member {request.member_id} is not a member of group {self.id}.")
-        else:
-            member = self._roster.static(request.instance_id)
-            if member is None and not joins:
-                raise _unknown(f"Instance id {request.instance_id} is unknown.")
-            if member is not None and joins:
-                if member.epoch != STATIC_LEAVING_EPOCH:
-                    raise HeartbeatRefused(
-                        ErrorCode.UNRELEASED_INSTANCE_ID,
-                        f"Static member {request.member_id} with instance id {request.instance_id} "
-                        f"cannot join while {member.id} has the same instance id.",
-                    )
-                return member
-            self._check_instance(member, request)
-        if member is not None:
-            self._check_epoch(member, request)
-        return member
+    def _take_in(
+        self,
+        known: ConsumerGroupMember | None,
+        member: ConsumerGroupMember,
+        owned: frozenset[TopicIdPartition] | None,
+    ) -> ConsumerGroupMember:
+        """Add or update a member, which is `known` as something else, and reconcile it with its target."""
+        self.subscriptions.check(member)
+        before = _NOBODY if known is None else known
+        bump = self.is_new or (before.topics, before.pattern) != (member.topics, member.pattern)
+        candidates: Mapping[str, ConsumerGroupMember] = self.members
+        if known != member:
+            self._check_room(member)
+            rest = {id_: each for id_, each in self.members.items() if known is None or id_ != known.id}
+            candidates = rest | {member.id: member}
+        refreshed = self.subscriptions.refresh(candidates.values(), self._now_ms, subscription_changed=bump)
+        epoch = self.epoch + (bump or refreshed.changed)
+        targets = None
+        if epoch > self.target_epoch:
+            targets = self._targets_for(candidates, refreshed, known, member)
+        # From here on nothing can fail.
+        if known is not None and known.id != member.id:
+            self._replace(known, member)
+        if known != member:
+            self.records.member(member)
+        self.subscriptions.adopt(refreshed, self.records)
+        if epoch > self.epoch:
+            self.epoch = epoch
+            self.records.epoch(epoch, refreshed.metadata_hash)
+        self._roster.put(member)
+        if targets is not None:
+            self._retarget(targets)
+        return self._reconcile(known, member, owned)
 
-    def _check_epoch(self, member: ConsumerGroupMember, request: HeartbeatRequest) -> None:
-        """Fence a member in a wrong epoch, unless it can have missed its last answer."""
-        if request.epoch in (member.epoch, JOINING_EPOCH):
-            return
-        lost = (
-            request.epoch == member.previous_epoch
-            and request.owned is not None
-            and request.owned <= member.assigned.keys()
+    def _reconcile(
+        self,
+        known: ConsumerGroupMember | None,
+        member: ConsumerGroupMember,
+        owned: frozenset[TopicIdPartition] | None,
+    ) -> ConsumerGroupMember:
+        after = reconciled(
+            member,
+            target=self.targets.get(member.id, frozenset()),
+            target_epoch=self.target_epoch,
+            owned=owned,
+            is_held=self._roster.is_held,
         )
-        if not lost:
-            raise HeartbeatRefused(
-                ErrorCode.FENCED_MEMBER_EPOCH,
-                f"The member is in epoch {request.epoch}, the group knows it in epoch {member.epoch}. "
-                "It must give up its partitions and join again.",
-            )
+        if after is not member or known is None or known.id != member.id:
+            self._roster.put(after)
+            self.records.current(after)
+        self._watch(after, changed=after is not member)
+        return after
 
     def _check_room(self, member: ConsumerGroupMember) -> None:
         is_new = member.id not in self.members and self._roster.static(member.instance_id) is None
@@ -309,36 +311,20 @@ class ConsumerProtocolGroup:
     # Leaving
 
     def _leave(self, request: HeartbeatRequest) -> HeartbeatReply:
-        if request.instance_id is None:
-            member = self.members.get(request.member_id)
-            if member is None:
-                raise _unknown(f"Member {request.member_id} is not a member of group {self.id}.")
-            self._remove(member)
+        member = present_member(self._roster, request.member_id, request.instance_id)
+        if request.instance_id is not None and request.epoch == STATIC_LEAVING_EPOCH:
+            away = replace(member, epoch=STATIC_LEAVING_EPOCH, revoking={}, state=MemberState.STABLE)
+            self._roster.put(away)
+            self.records.current(away)
+            self.timers.append(Disarm(TimerKey(TimerKind.REVOCATION, member.id)))
         else:
-            member = self._roster.static(request.instance_id)
-            if member is None:
-                raise _unknown(f"Instance id {request.instance_id} is unknown.")
-            self._check_instance(member, request)
-            if request.epoch == STATIC_LEAVING_EPOCH:
-                away = replace(member, epoch=STATIC_LEAVING_EPOCH, revoking={}, state=MemberState.STABLE)
-                self._roster.put(away)
-                self.records.current(away)
-                self.timers.append(Disarm(TimerKey(TimerKind.REVOCATION, member.id)))
-            else:
-                self._remove(member)
+            self._remove(member)
         return HeartbeatReply(member_id=request.member_id, epoch=request.epoch)
 
-    def _check_instance(self, member: ConsumerGroupMember | None, request: HeartbeatRequest) -> None:
-        if member is not None and member.id != request.member_id:
-            raise HeartbeatRefused(
-                ErrorCode.FENCED_INSTANCE_ID,
-                f"Static member {request.member_id} with instance id {request.instance_id} was fenced "
-                f"by member {member.id}.",
-            )
-
-    def _remove(self, member: ConsumerGroupMember) -> None:
-        """Remove a member. The next heartbeat of another one asks the assignor again."""
-        self._drop(member)
+    def _remove(self, *members: ConsumerGroupMember) -> None:
+        """Remove members. The next heartbeat of another one asks the assignor again."""
+        for member in members:
+            self._drop(member)
         refreshed = self.subscriptions.refresh(self.members.values(), self._now_ms, subscription_changed=True)
         self.subscriptions.adopt(refreshed, self.records)
         self.epoch += 1
@@ -358,11 +344,12 @@ class ConsumerProtocolGroup:
         if known is not None and known.id != member.id:
             before[member.id] = before.pop(known.id, frozenset())
         assignor = preferred_assignor(members.values(), self._config.assignors[0])
-        return target_assignment(assignor, members, before, refreshed, self._topics)
+        return self._assigning.ask(assignor, members, before, refreshed, self.committed())
 
     def _retarget(self, targets: dict[str, frozenset[TopicIdPartition]]) -> None:
         for member_id, target in targets.items():
-            if self.targets.get(member_id) != target:
+            before = self.targets.get(member_id)
+            if before is not target and before != target:
                 self.records.target(member_id, target)
         self.targets = targets
         self.target_epoch = self.epoch
@@ -373,10 +360,9 @@ class ConsumerProtocolGroup:
     def _drop(self, member: ConsumerGroupMember) -> None:
         self._roster.drop(member)
         self.targets.pop(member.id, None)
+        self._assigning.forget(member.id)
         self.records.without(member.id)
-        self.timers += [
-            Disarm(TimerKey(kind, member.id)) for kind in (TimerKind.SESSION, TimerKind.REVOCATION)
-        ]
+        self.timers += [Disarm(TimerKey(kind, member.id)) for kind in TimerKind]
 
     def _replace(self, known: ConsumerGroupMember, member: ConsumerGroupMember) -> None:
         """Let a static member that came back take the place of its former self."""
@@ -387,15 +373,21 @@ class ConsumerProtocolGroup:
             self.records.target(member.id, target)
 
     def _watch(self, member: ConsumerGroupMember, *, changed: bool) -> None:
-        """Give the member a full session, and if it changed, the time that it has to revoke partitions."""
-        session = TimerKey(TimerKind.SESSION, member.id)
-        self.timers.append(Arm(session, self._config.consumer_session_timeout_ms))
+        """Give the member a full session, and if it changed, the time that it has to revoke partitions.
+
+        A classic member has a session of its own length, and joins again to revoke partitions.
+        """
+        classic = member.classic
+        session_ms = (
+            self._config.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+        )
+        self.timers.append(Arm(TimerKey(TimerKind.SESSION, member.id), session_ms))
         revocation = TimerKey(TimerKind.REVOCATION, member.id)
-        if changed and member.state is MemberState.UNREVOKED_PARTITIONS:
+        if changed and classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
             self.timers.append(Arm(revocation, member.rebalance_timeout_ms))
         elif changed:
             self.timers.append(Disarm(revocation))
 
 
-def _unknown(message: str) -> HeartbeatRefused:
-    return HeartbeatRefused(ErrorCode.UNKNOWN_MEMBER_ID, message)
+def _wrong_epoch(member: ConsumerGroupMember) -> ErrorCode:
+    return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION

@@ -33,6 +33,15 @@ class MemberState(IntEnum):
     UNRELEASED_PARTITIONS = 2
 
 
+@dataclass(frozen=True, slots=True)
+class ClassicMembership:
+    """What a member of the classic protocol has said when it joined a group of the protocol `consumer`."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    """Its assignors by preference, each with its subscription in the format of Kafka's consumers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMember:
     """What a member has said of itself, and what it has."""
@@ -48,6 +57,8 @@ class ConsumerGroupMember:
     """A regular expression for more topics."""
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
+    classic: ClassicMembership | None = None
+    """Of a member that uses the classic protocol."""
 
     epoch: int = JOINING_EPOCH
     previous_epoch: int = -1

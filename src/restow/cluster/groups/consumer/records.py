@@ -13,15 +13,16 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.cluster.groups.consumer.members import ConsumerGroupMember, MemberState
+from restow.cluster.groups.consumer.members import ClassicMembership, ConsumerGroupMember, MemberState
 from restow.cluster.groups.fields import (
     FieldReader,
     InvalidGroupRecord,
     compact_array,
+    compact_bytes,
     compact_string,
     string,
     tagged_fields,
@@ -39,6 +40,7 @@ _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _VALUE_VERSION = _INT16.pack(0)
 _END = tagged_fields({})
+_NOT_NULL = b"\x01"
 
 
 class RecordKind(IntEnum):
@@ -122,9 +124,14 @@ def encode_member(member: ConsumerGroupMember) -> bytes:
             compact_string(member.pattern),
             _INT32.pack(member.rebalance_timeout_ms),
             compact_string(member.server_assignor),
-            _END,
+            tagged_fields({} if member.classic is None else {0: _encode_classic(member.classic)}),
         )
     )
+
+
+def _encode_classic(classic: ClassicMembership) -> bytes:
+    protocols = [compact_string(name) + compact_bytes(data) + _END for name, data in classic.protocols]
+    return _NOT_NULL + _INT32.pack(classic.session_timeout_ms) + compact_array(protocols) + _END
 
 
 def encode_target(target: Iterable[TopicIdPartition]) -> bytes:
@@ -191,7 +198,6 @@ def replay(stored: StoredGroup, key: ConsumerGroupKey, value: bytes) -> None:
             stored.metadata_hash = _INT64.unpack(tags[0])[0] if 0 in tags else 0
         case RecordKind.MEMBER:
             stored.members[key.name] = _decode_member(key.name, fields)
-            fields.structure_end()
         case RecordKind.TARGET_EPOCH:
             stored.target_epoch = fields.int32()
             fields.structure_end()
@@ -232,7 +238,7 @@ def remove(stored: StoredGroup, key: ConsumerGroupKey) -> None:
 
 
 def _decode_member(member_id: str, fields: FieldReader) -> ConsumerGroupMember:
-    return ConsumerGroupMember(
+    member = ConsumerGroupMember(
         id=member_id,
         instance_id=fields.nullable_string(),
         rack=fields.nullable_string(),
@@ -243,6 +249,19 @@ def _decode_member(member_id: str, fields: FieldReader) -> ConsumerGroupMember:
         rebalance_timeout_ms=fields.int32(),
         server_assignor=fields.nullable_string(),
     )
+    tagged = fields.structure_end().get(0, b"")
+    return replace(member, classic=_decode_classic(tagged)) if tagged[:1] == _NOT_NULL else member
+
+
+def _decode_classic(data: bytes) -> ClassicMembership:
+    fields = FieldReader(data[len(_NOT_NULL) :])
+    fields.flexible = True
+    session_timeout_ms = fields.int32()
+    protocols = []
+    for _ in range(fields.count()):
+        protocols.append((fields.string(), fields.sized_bytes()))
+        fields.structure_end()
+    return ClassicMembership(session_timeout_ms, tuple(protocols))
 
 
 def _decode_partitions(fields: FieldReader, epoch: int = 0) -> dict[TopicIdPartition, int]:

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from restow.cluster.groups.consumer.members import (
+    JOINING_EPOCH,
     LEAVING_EPOCH,
     STATIC_LEAVING_EPOCH,
     ConsumerGroupMember,
@@ -69,8 +70,8 @@ class HeartbeatRequest:
         changes = {name: value for name, value in said.items() if value is not None}
         if self.pattern is not None:
             changes["pattern"] = self.pattern or None
-        who = {"id": self.member_id, "client_id": self.client_id, "client_host": self.client_host}
-        return replace(known or ConsumerGroupMember(id=self.member_id), **who, **changes)  # type: ignore[arg-type]
+        changes |= {"client_id": self.client_id, "client_host": self.client_host, "classic": None}
+        return replace(in_place_of(known, self.member_id), **changes)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,15 @@ class ConsumerGroupDescription:
     assignor: str = ""
     members: tuple[tuple[ConsumerGroupMember, Collection[TopicIdPartition]], ...] = ()
     """Each member with its target."""
+
+
+def in_place_of(known: ConsumerGroupMember | None, member_id: str) -> ConsumerGroupMember:
+    """Return a new member, or the known one; a static one under another id starts in epoch 0."""
+    if known is None:
+        return ConsumerGroupMember(id=member_id)
+    if known.id == member_id:
+        return known
+    return replace(known, id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
 
 
 class HeartbeatRefused(RestowError):

@@ -18,6 +18,10 @@ class ConsumerGroupRoster:
         """The member of each instance id."""
         self._holders: Counter[TopicIdPartition] = Counter()
         """How many members hold each partition, or have not yet given it up."""
+        self.classic_count = 0
+        """How many members use the classic protocol."""
+        self._speakers: Counter[str] = Counter()
+        """How many of these name each client-side assignor."""
 
     def static(self, instance_id: str | None) -> ConsumerGroupMember | None:
         """Return the member with that instance id."""
@@ -30,6 +34,9 @@ class ConsumerGroupRoster:
         """Add or update a member."""
         before = self.members.get(member.id)
         self.members[member.id] = member
+        if before is None or before.classic is not member.classic:
+            self._count_classic(before, -1)
+            self._count_classic(member, 1)
         if member.instance_id is not None:
             self._static[member.instance_id] = member.id
         if before is None or (before.assigned, before.revoking) != (member.assigned, member.revoking):
@@ -41,7 +48,26 @@ class ConsumerGroupRoster:
         del self.members[member.id]
         if member.instance_id is not None and self._static.get(member.instance_id) == member.id:
             del self._static[member.instance_id]
+        self._count_classic(member, -1)
         self._release(member)
+
+    def all_classic_but(self, *members: ConsumerGroupMember) -> bool:
+        """Return whether all members but these use the classic protocol."""
+        leaving = sum(member.classic is not None for member in members)
+        return self.classic_count - leaving == len(self.members) - len(members)
+
+    def all_classic_speak(self, assignor: str) -> bool:
+        """Return whether every classic member names that client-side assignor."""
+        return self._speakers[assignor] == self.classic_count
+
+    def _count_classic(self, member: ConsumerGroupMember | None, by: int) -> None:
+        if member is None or member.classic is None:
+            return
+        self.classic_count += by
+        for name in {name for name, _ in member.classic.protocols}:
+            self._speakers[name] += by
+            if not self._speakers[name]:
+                del self._speakers[name]
 
     def _release(self, member: ConsumerGroupMember | None) -> None:
         for partition in () if member is None else (*member.assigned, *member.revoking):

@@ -54,6 +54,11 @@ class Subscriptions:
         """Take over what was written; the next heartbeat looks at the metadata again."""
         self._now = Refreshed(False, metadata_hash, -1, dict(patterns))
 
+    def know_topics_of(self, members: Iterable[ConsumerGroupMember]) -> None:
+        """Count the topics of members that name them as known, so that only later changes are news."""
+        topics = frozenset(topic for member in members for topic in member.topics)
+        self._now = Refreshed(False, self._fingerprint(topics), -1, {})
+
     def check(self, member: ConsumerGroupMember) -> None:
         """Refuse a regular expression that cannot be compiled."""
         if member.pattern is None or member.pattern in self._compiled:

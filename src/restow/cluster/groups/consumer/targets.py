@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from restow.cluster.groups.consumer.subscriptions import Refreshed
     from restow.cluster.groups.consumer.topics import TopicDirectory
 
+_NOTHING: frozenset[TopicIdPartition] = frozenset()
+
 
 def preferred_assignor(members: Iterable[ConsumerGroupMember], default: str) -> str:
     """Return the assignor that most members ask for; the default if none does."""
@@ -21,40 +23,84 @@ def preferred_assignor(members: Iterable[ConsumerGroupMember], default: str) -> 
     return max(votes, key=lambda name: (votes[name], name)) if votes else default
 
 
-def target_assignment(
-    assignor: str,
-    members: Mapping[str, ConsumerGroupMember],
-    before: Mapping[str, frozenset[TopicIdPartition]],
-    subscribed: Refreshed,
-    topics: TopicDirectory,
-) -> dict[str, frozenset[TopicIdPartition]]:
-    """Return each member's target, given the targets before.
+class Targets:
+    """Asks assignors of one group, and keeps the names of the partitions in the last answer.
 
-    Racks of replicas are not passed on: Kafka's two assignors for brokers ignore them.
+    Most targets stay when a member comes or goes, and translating them would take longer than assigning.
     """
-    wanted = {member_id: subscribed.topics_of((member,)) for member_id, member in members.items()}
-    ids = {topic: topics.id_of(topic) for topic in frozenset().union(*wanted.values())}
-    known = {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
-    counts = {topic: topics.partition_count(topic) for topic in known}
-    joined = [
-        Member(
-            id=member_id,
-            topics=tuple(sorted(wanted[member_id])),
-            instance_id=member.instance_id,
-            rack=member.rack,
-            owned=_named(before.get(member_id, frozenset()), topics),
-        )
-        for member_id, member in members.items()
-    ]
-    return {
-        member_id: frozenset((known[topic], number) for topic, number in partitions)
-        for member_id, partitions in assign(assignor, counts, joined).items()
-    }
 
+    def __init__(self, topics: TopicDirectory) -> None:
+        self._topics = topics
+        self._named: dict[str, tuple[frozenset[TopicIdPartition], tuple[TopicPartition, ...]]] = {}
+        self._version = -1
 
-def _named(partitions: frozenset[TopicIdPartition], topics: TopicDirectory) -> tuple[TopicPartition, ...]:
-    return tuple(
-        TopicPartition(name, number)
-        for topic_id, number in sorted(partitions)
-        if (name := topics.name_of(topic_id)) is not None
-    )
+    def ask(
+        self,
+        assignor: str,
+        members: Mapping[str, ConsumerGroupMember],
+        before: Mapping[str, frozenset[TopicIdPartition]],
+        subscribed: Refreshed,
+        committed: Mapping[TopicPartition, int],
+    ) -> dict[str, frozenset[TopicIdPartition]]:
+        """Return each member's target, given the targets before.
+
+        The assignor is told the racks of replicas, if members have racks, and the lag of the partitions that
+        have a replica here. Kafka's own two assignors make use of neither.
+        """
+        topics = self._topics
+        if topics.version != self._version:  # a topic may have come back under its name, with another id
+            self._named, self._version = {}, topics.version
+        wanted = self._wanted(members, subscribed)
+        ids = {topic: topics.id_of(topic) for topic in frozenset().union(*wanted.values())}
+        known = {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
+        counts = {topic: topics.partition_count(topic) for topic in known}
+        held = {member_id: self._held(member_id, before.get(member_id, _NOTHING)) for member_id in members}
+        joined = [
+            Member(
+                id=member_id,
+                topics=wanted[member.topics, member.pattern],
+                instance_id=member.instance_id,
+                rack=member.rack,
+                owned=held[member_id],
+            )
+            for member_id, member in members.items()
+        ]
+        racks = {topic: topics.racks_of(topic) for topic in counts} if any(m.rack for m in joined) else None
+        lag = {
+            partition: float(max(end - offset, 0))
+            for partition, offset in committed.items()
+            if partition.topic in counts and (end := topics.end_of(partition)) is not None
+        }
+        answer = assign(assignor, counts, joined, racks, lag)
+        targets = {}
+        for member_id, partitions in answer.items():
+            mine = tuple(partitions)
+            last = before.get(member_id)
+            if last is not None and mine == held[member_id] and len(mine) == len(last):
+                targets[member_id] = last
+            else:
+                targets[member_id] = frozenset((known[topic], number) for topic, number in mine)
+                self._named[member_id] = targets[member_id], mine
+        return targets
+
+    def forget(self, member_id: str) -> None:
+        """Forget a member that has left."""
+        self._named.pop(member_id, None)
+
+    def _wanted(
+        self, members: Mapping[str, ConsumerGroupMember], subscribed: Refreshed
+    ) -> dict[tuple[tuple[str, ...], str | None], tuple[str, ...]]:
+        """Return the topics of each distinct subscription."""
+        first = {(member.topics, member.pattern): member for member in members.values()}
+        return {said: tuple(sorted(subscribed.topics_of((member,)))) for said, member in first.items()}
+
+    def _held(self, member_id: str, target: frozenset[TopicIdPartition]) -> tuple[TopicPartition, ...]:
+        known = self._named.get(member_id)
+        if known is None or known[0] is not target:
+            named = [
+                TopicPartition(name, number)
+                for topic_id, number in target
+                if (name := self._topics.name_of(topic_id)) is not None
+            ]
+            known = self._named[member_id] = target, tuple(sorted(named))
+        return known[1]

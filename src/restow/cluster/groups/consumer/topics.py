@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from uuid import UUID
+
+    from restow.model import TopicPartition
 
 
 class TopicDirectory(Protocol):
@@ -27,3 +29,9 @@ class TopicDirectory(Protocol):
 
     def partition_count(self, topic: str) -> int:
         """Return a topic's partition count; 0 for an unknown topic."""
+
+    def racks_of(self, topic: str) -> Sequence[Sequence[str | None]]:
+        """Return the racks of each partition's replicas."""
+
+    def end_of(self, partition: TopicPartition) -> int | None:
+        """Return the high watermark of a partition that has a replica on this broker; None for others."""
