@@ -6,7 +6,7 @@
 Everything here is pure: the same input gives the same answer.
 """
 
-from restow.assignors.assign import assign
+from restow.assignors.assign import assign, settled
 from restow.assignors.base import Assignment, Assignor, PartitionRacks
 from restow.assignors.compare import AssignmentComparison, compare
 from restow.assignors.registry import get, names, register
@@ -24,4 +24,5 @@ __all__ = [
     "get",
     "names",
     "register",
+    "settled",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.assignors.checks import check_answer, check_members, check_partitions, check_racks
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from restow.assignors.base import Assignment, PartitionRacks
-    from restow.model import Member
+    from restow.model import Member, TopicPartition
+
+_MOST_ROUNDS = 4
 
 
 def assign(
@@ -22,12 +25,13 @@ def assign(
     partitions: Mapping[str, int],
     members: Iterable[Member],
     partition_racks: PartitionRacks | None = None,
+    work: Mapping[TopicPartition, float] | None = None,
 ) -> Assignment:
     """Assign a group's partitions with the assignor of that name.
 
     `partitions` has the count of each topic; topics without partitions, and topics that do not exist, are
-    skipped. `partition_racks` has, for each topic, the racks of each partition's replicas. Every member is a
-    key of the answer.
+    skipped. `partition_racks` has, for each topic, the racks of each partition's replicas; `work` what is
+    known of each partition's expected work. Every member is a key of the answer.
     """
     assignor = get(name)
     with _collector_paused():
@@ -35,14 +39,37 @@ def assign(
         check_partitions(partitions)
         check_racks(partitions, partition_racks)
         if type(assignor).__module__.startswith("restow."):
-            return assignor.assign(partitions, listed, partition_racks)
+            return assignor.assign_by_work(partitions, listed, work or {}, partition_racks)
     try:
-        answer: object = assignor.assign(partitions, listed, partition_racks)
+        answer: object = assignor.assign_by_work(partitions, listed, work or {}, partition_racks)
     except RestowError:
         raise
     except Exception as error:
         raise AssignorFailed(f"assignor {name!r} failed: {type(error).__name__}: {error}") from error
     return check_answer(name, partitions, listed, answer)
+
+
+def settled(
+    name: str,
+    partitions: Mapping[str, int],
+    members: Iterable[Member],
+    partition_racks: PartitionRacks | None = None,
+    work: Mapping[TopicPartition, float] | None = None,
+) -> tuple[Assignment, int]:
+    """Return the assignment after which nothing changes any more, and the number of rounds to it.
+
+    A cooperative assignor takes partitions away in one round, and gives them to others in the next.
+    """
+    listed = tuple(members)
+    answer = assign(name, partitions, listed, partition_racks, work)
+    rounds = 1
+    while get(name).cooperative and rounds <= _MOST_ROUNDS:
+        holding = [replace(m, owned=tuple(answer.get(m.id, ())), user_data=None) for m in listed]
+        again = assign(name, partitions, holding, partition_racks, work)
+        if again == answer:
+            break
+        answer, rounds = again, rounds + 1
+    return {member.id: answer[member.id] for member in listed}, rounds
 
 
 @contextmanager

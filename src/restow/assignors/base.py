@@ -41,6 +41,16 @@ class Assignor(ABC):
         `restow.assignors.assign` ensures that `partitions` holds positive counts and that members are unique.
         """
 
+    def assign_by_work(
+        self,
+        partitions: Mapping[str, int],
+        members: Sequence[Member],
+        work: Mapping[TopicPartition, float],  # noqa: ARG002
+        partition_racks: PartitionRacks | None = None,
+    ) -> Assignment:
+        """Assign with the expected work of each partition, where it is known. Most assignors ignore it."""
+        return self.assign(partitions, members, partition_racks)
+
     def user_data(self, owned: Sequence[TopicPartition] | None, generation: int) -> bytes | None:  # noqa: ARG002
         """Return a member's user data, given its last assignment (None: it never had one)."""
         return None

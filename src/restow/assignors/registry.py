@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.assignors.base import Assignor
+from restow.assignors.lag_aware import LagAware
 from restow.assignors.range import Range
 from restow.assignors.round_robin import RoundRobin
 from restow.assignors.sticky import CooperativeSticky, Sticky
-from restow.assignors.uniform import Uniform
+from restow.assignors.uniform import RackUniform, Uniform
 from restow.errors import AssignorFailed, UnknownAssignor
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "restow.assignors"
 
 _known: dict[str, Assignor] = {
-    a.name: a for a in (Range(), RoundRobin(), Sticky(), CooperativeSticky(), Uniform())
+    a.name: a
+    for a in (Range(), RoundRobin(), Sticky(), CooperativeSticky(), Uniform(), RackUniform(), LagAware())
 }
 
 

@@ -57,10 +57,29 @@ class Uniform(Assignor):
             return group.assignment([[] for _ in group.members])
         claims = read_claims(group, lambda member: Claim(member.owned, member.generation))
         if not group.uniform:
-            return answer(group, claims, _balanced(group, claims))
+            return answer(group, claims, _balanced(Kinds.of(group, None), group, claims))
         if not claims.claimed.size:
             return group.assignment(_pieces(group))
         return answer(group, claims, _within_quotas(group, claims.owner))
+
+
+class RackUniform(Uniform):
+    """Like uniform, and among equally even assignments one in which members read within their racks."""
+
+    name = "rack-uniform"
+
+    def assign(
+        self,
+        partitions: Mapping[str, int],
+        members: Sequence[Member],
+        partition_racks: PartitionRacks | None = None,
+    ) -> Assignment:
+        group = NumberedGroup.of(partitions, members, by_id)
+        kinds = Kinds.of(group, partition_racks) if group.members and group.partition_count else None
+        if kinds is None or (kinds.far is None and kinds.racks is None):
+            return super().assign(partitions, members)
+        claims = read_claims(group, lambda member: Claim(member.owned, member.generation))
+        return answer(group, claims, _balanced(kinds, group, claims))
 
 
 def _pieces(group: NumberedGroup) -> list[list[TopicPartition]]:
@@ -108,8 +127,7 @@ def _beyond(before: NDArray[np.int64], had: NDArray[np.int64], kept: NDArray[np.
     return held[rank >= kept[mine]]
 
 
-def _balanced(group: NumberedGroup, claims: Claims) -> NDArray[np.int64]:
-    kinds = Kinds.of(group, None)
+def _balanced(kinds: Kinds, group: NumberedGroup, claims: Claims) -> NDArray[np.int64]:
     ledger = kinds.ledger(claims.owner)
     balance_exactly(ledger, kinds.shares(group, claims.owner))
     return deal(kinds, claims, ledger.held)

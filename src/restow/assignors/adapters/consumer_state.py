@@ -19,7 +19,7 @@ from restow.model import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-    from restow.assignors.base import Assignment, PartitionRacks
+    from restow.assignors.base import Assignment, Assignor, PartitionRacks
     from restow.model import Member, Rack
 
 Adapter = TypeVar("Adapter")
@@ -63,8 +63,8 @@ class Subscription:
 class ConsumerState:
     """What one consumer knows of its group: its last assignment, for its next subscription."""
 
-    def __init__(self, name: str, rack: Rack | None = None) -> None:
-        self.assignor = get(name)
+    def __init__(self, assignor: str | Assignor, rack: Rack | None = None) -> None:
+        self.assignor = get(assignor) if isinstance(assignor, str) else assignor
         self._rack = rack
         self._assigned: tuple[TopicPartition, ...] | None = None
         self._generation = NO_GENERATION

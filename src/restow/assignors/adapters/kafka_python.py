@@ -15,6 +15,7 @@ later.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 try:
@@ -31,15 +32,27 @@ from restow.assignors.adapters.consumer_state import (
     assignment_fields,
     class_for,
 )
+from restow.assignors.lag_aware import LagAware as OurLagAware
+from restow.assignors.registry import get
 from restow.model import Member, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from restow.assignors.base import PartitionRacks
+    from restow.assignors.base import Assignor, PartitionRacks
     from restow.model import Rack
 
-__all__ = ["CooperativeSticky", "KafkaPythonAssignor", "Range", "RoundRobin", "Sticky", "adapter"]
+__all__ = [
+    "CooperativeSticky",
+    "KafkaPythonAssignor",
+    "LagAware",
+    "Range",
+    "RoundRobin",
+    "Sticky",
+    "adapter",
+]
+
+log = logging.getLogger(__name__)
 
 
 class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
@@ -48,7 +61,11 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     name: ClassVar[str]
 
     def __init__(self, rack: Rack | None = None) -> None:
-        self._consumer = ConsumerState(self.name, rack)
+        self._consumer = ConsumerState(self.made(), rack)
+
+    def made(self) -> Assignor:
+        """Return the assignor that this consumer uses."""
+        return get(self.name)
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Return the rebalance protocol; the client takes a list, of which ours has one entry."""
@@ -107,6 +124,38 @@ class CooperativeSticky(KafkaPythonAssignor):
     """Kafka's cooperative-sticky assignor: like sticky, but only partitions that move pause."""
 
     name = "cooperative-sticky"
+
+
+class LagAware(KafkaPythonAssignor):
+    """Balances expected work. `measure` returns that of the partitions that this consumer reads.
+
+        LagAware(lambda: {p: consumer.highwater(p) - consumer.position(p) for p in consumer.assignment()})
+
+    Without it, all partitions that nobody measures count alike.
+    """
+
+    name = "lag-aware"
+
+    def __init__(
+        self,
+        measure: Callable[[], Mapping[tuple[str, int], float]] | None = None,
+        rack: Rack | None = None,
+        **limits: Any,
+    ) -> None:
+        self._measure, self._limits = measure, limits
+        super().__init__(rack)
+
+    def made(self) -> Assignor:
+        return OurLagAware(None if self._measure is None else self._measured, **self._limits)
+
+    def _measured(self) -> Mapping[TopicPartition, float]:
+        """Return the measured work; a measure that fails must not keep the consumer from joining."""
+        try:
+            found = self._measure() if self._measure is not None else {}
+            return {TopicPartition(*where): float(amount) for where, amount in found.items()}
+        except Exception:
+            log.warning("the work of partitions could not be measured", exc_info=True)
+            return {}
 
 
 def adapter(name: str) -> type[KafkaPythonAssignor]:
