@@ -17,7 +17,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.plan_cases import copied, counted, emptied, hard, joined, relieved, small, whole_command
+from benchmarks.plan_cases import (
+    copied,
+    counted,
+    emptied,
+    hard,
+    joined,
+    proven,
+    relieved,
+    small,
+    whole_command,
+)
 from benchmarks.plan_clusters import (
     even,
     larger,
@@ -75,7 +85,7 @@ def searched(cluster: Cluster, band: float, runs: int = _RUNS) -> Iterator[Row]:
     )
     yield Row(
         name=f"{name}: bytes / bound",
-        ours=copied(problem, found[-1]) / bound if bound else 1.0,
+        ours=copied(problem, found[-1]) / proven(problem, found[-1]) if bound else 1.0,
         peer=peer_ratio if known else math.nan,
         peer_name=_PEER if known else "–",
         unit="",

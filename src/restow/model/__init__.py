@@ -5,7 +5,16 @@ from restow.model.broker import Broker
 from restow.model.group import Member
 from restow.model.ids import BrokerId, Rack, TopicPartition
 from restow.model.plan import ANY_DIR, Left, Limits, Move, Plan, Promise, Step
-from restow.model.snapshot import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
+from restow.model.snapshot import (
+    Copy,
+    LiveBroker,
+    LogDir,
+    Partition,
+    ReadingGroup,
+    ReadingMember,
+    Snapshot,
+    Topic,
+)
 from restow.model.verdict import Check, CheckOutcome, Verdict
 
 __all__ = [
@@ -25,6 +34,8 @@ __all__ = [
     "Plan",
     "Promise",
     "Rack",
+    "ReadingGroup",
+    "ReadingMember",
     "ReplicaAssignment",
     "Snapshot",
     "Step",

@@ -38,7 +38,10 @@ _SEE_CLUSTER = Acl(CLUSTER, "DESCRIBE", "to see moves, log dirs and the controll
 _TOPIC_CONFIGS = Acl(TOPIC, "DESCRIBE_CONFIGS", "to know topics' configs and throttles")
 _BROKER_CONFIGS = Acl(CLUSTER, "DESCRIBE_CONFIGS", "to know brokers' configs and throttles")
 
+_SEE_GROUPS = Acl(GROUP, "DESCRIBE", "to see members, and how far groups have read")
+
 SIGHT = (_SEE_CLUSTER, _SEE_TOPICS)
+GROUPS = (_SEE_GROUPS, _SEE_TOPICS)
 SNAPSHOT = (_SEE_CLUSTER, _BROKER_CONFIGS, _SEE_TOPICS, _TOPIC_CONFIGS)
 RUN = (
     Acl(CLUSTER, "ALTER", "to move replicas and elect leaders"),
@@ -58,6 +61,11 @@ NEEDED: Mapping[str, tuple[Acl, ...]] = {
     "topics create": (Acl(CLUSTER, "CREATE", "to make topics"),),
     "topics create-partitions": (Acl(TOPIC, "ALTER", "to add partitions"),),
     "topics delete": (Acl(TOPIC, "DELETE", "to delete topics"), _SEE_TOPICS),
+    "groups list": (_SEE_GROUPS,),
+    "groups describe": GROUPS,
+    "groups lag": GROUPS,
+    "groups assign": GROUPS,
+    "groups simulate": GROUPS,
     "cluster status": SIGHT,
     "watch": SIGHT,
     "control": (),
@@ -74,7 +82,7 @@ NEEDED: Mapping[str, tuple[Acl, ...]] = {
     "cancel": RUN,
     "doctor --fix": RUN,
     "reassign": RUN[:-2],
-    "collect": (*SIGHT, Acl(GROUP, "DESCRIBE", "to see how far groups have read")),
+    "collect": (*SIGHT, _SEE_GROUPS),
     "pipeline stream": (Acl(TOPIC, "READ", "to read the topic with the samples"), _SEE_TOPICS),
 }
 """By command, as typed. `plan` stands for all of its subcommands."""

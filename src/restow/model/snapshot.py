@@ -107,6 +107,25 @@ class Topic:
     min_insync_replicas: int = 1
 
 
+class ReadingMember(NamedTuple):
+    """A member of a consumer group, and what it reads."""
+
+    id: str
+    rack: Rack | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingGroup:
+    """A consumer group of either protocol: `classic` or `consumer`."""
+
+    name: str
+    protocol: str
+    state: str
+    coordinator: BrokerId
+    members: tuple[ReadingMember, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """The whole cluster. Brokers are sorted by id, topics by name, so that two snapshots can be compared."""
@@ -124,6 +143,8 @@ class Snapshot:
     """Topics with replicas on disk that we may not describe, so they are not in `topics`."""
     denied: tuple[str, ...] = ()
     """ACLs missing for other parts of this snapshot, for example "DESCRIBE_CONFIGS on topic orders"."""
+    groups: tuple[ReadingGroup, ...] = ()
+    """The consumer groups, by name, if the snapshot was taken with them."""
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with one row for each replica.
@@ -144,10 +165,11 @@ class Snapshot:
         return {topic.name: topic for topic in self.topics}
 
     def partition(self, which: TopicPartition) -> Partition | None:
-        topic = self.topic.get(which.topic)
-        if topic is None or not 0 <= which.partition < len(topic.partitions):
+        name, number = which
+        topic = self.topic.get(name)
+        if topic is None or not 0 <= number < len(topic.partitions):
             return None
-        return topic.partitions[which.partition]
+        return topic.partitions[number]
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, Partition]]:
         """Yield every partition with its name, topic by topic."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from restow.errors import InvalidInput
 from restow.model import Limits, TopicPartition
 from restow.plan.request.request import PlanRequest, RequestedLimits, settled
-from restow.sizes import parse_size
+from restow.sizes import count, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from restow.model.load import LoadModel
     from restow.plan.explain.amounts import Amount
     from restow.plan.explain.explain import Explanation
+    from restow.plan.explain.why import Why
+    from restow.plan.judge.bound import Bound
     from restow.plan.request.framing import Asked
+    from restow.plan.search import Progress
 
 GOALS = ("disk", "bytes_in", "bytes_out", "replicas", "leaders", "leader_bytes_in")
 SECONDS = 60.0
@@ -55,6 +58,7 @@ def plan(
     moves_out: int | None = None,
     seconds: float = SECONDS,
     seed: int = 0,
+    old: Plan | None = None,
 ) -> Plan:
     """Make a plan for a cluster. Nothing is changed, and no broker is asked.
 
@@ -67,13 +71,17 @@ def plan(
     `replication_factor` is a number for `topics`, or one for each topic: `{"orders": 3}`. `band` is one share
     for all goals, or one for each: `{"disk": 0.02, "cpu": None}`. `max_bytes` may be written as "50GB".
 
+    The search begins with the targets of an `old` plan, if one is given, and changes little of it.
+
     A plan that has to leave partitions behind names them in `plan.leaves`. A request that cannot be met
     raises `InvalidInput`. The same request with the same seed gives the same plan.
     """
     arguments = dict(locals())
     model = _load_model(load)
     limits = RequestedLimits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
-    return make_plan(snapshot, model, _request(arguments, model), limits=limits, seconds=seconds).plan
+    return make_plan(
+        snapshot, model, _request(arguments, model), limits=limits, seconds=seconds, old=old
+    ).plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +99,16 @@ class MadePlan:
 
         return explain(self.snapshot, self.load, self.plan, self.asked.request, self.asked)
 
+    def why(self, seconds: float = SECONDS) -> Why:
+        """Return answers about single partitions and brokers; each plan without a rule may take so long."""
+        from restow.plan.explain.why import Why
+
+        def again(snapshot: Snapshot, request: PlanRequest) -> tuple[Plan, Asked]:
+            made = make_plan(snapshot, self.load, request, seconds=seconds)
+            return made.plan, made.asked
+
+        return Why(self.snapshot, self.asked, self.plan, again)
+
     def log_dirs(self) -> Sequence[Amount]:
         """Return the contents of each log dir, before and after."""
         from restow.plan.explain.amounts import by_log_dir
@@ -106,11 +124,15 @@ def make_plan(
     limits: Limits | RequestedLimits | None = None,
     seconds: float = SECONDS,
     told_to_stop: Callable[[], bool] | None = None,
+    old: Plan | None = None,
+    tell: Callable[[Progress, Bound], None] | None = None,
 ) -> MadePlan:
     """Search for the best plan within the time limit. Time spent in the compiler does not count.
 
-    The search also ends, with its best plan so far, once `told_to_stop` returns True.
+    The search also ends, with its best plan so far, once `told_to_stop` returns True. It begins with the
+    targets of an `old` plan for the same cluster, and changes little of it. `tell` hears how far it is.
     """
+    from restow.plan.drift import check_same_cluster
     from restow.plan.judge.waves import check_sound
     from restow.plan.pin import check_limits
     from restow.plan.propose import propose
@@ -119,6 +141,8 @@ def make_plan(
     from restow.runtime.clock import SystemClock
 
     check_limits(settled(limits, ()))
+    if old is not None:
+        check_same_cluster(old, snapshot)
     clock = SystemClock()
 
     def worked_s() -> float:
@@ -134,6 +158,8 @@ def make_plan(
         created_ms=snapshot.taken_ms,
         limits=limits,
         asked=asked,
+        old=old,
+        tell=tell,
     )
     check_sound(made, snapshot)
     return MadePlan(plan=made, snapshot=snapshot, load=load, asked=asked)
@@ -193,8 +219,8 @@ def _replication_factors(given: int | Mapping[str, int] | None, topics: tuple[st
         return dict(given or {})
     if not topics:
         raise InvalidInput(
-            f"replication_factor: say which topics are to have {given} replicas, like topics=['orders']; "
-            "topics='*' means all but Kafka's internal ones"
+            f"replication_factor: say which topics are to have {count(given, 'replica')}, like "
+            "topics=['orders']; topics='*' means all but Kafka's internal ones"
         )
     return dict.fromkeys(topics, given)
 

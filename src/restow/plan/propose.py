@@ -17,29 +17,35 @@ from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
 from restow.plan.explain.reasons import Reasons
 from restow.plan.goals import DEFAULT_BAND
-from restow.plan.judge.bound import HOW, least_bytes
+from restow.plan.judge.bound import least_bytes, with_prices
 from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.request.demands import demoted_last, with_leaders_in_sync
-from restow.plan.request.framing import ask
+from restow.plan.request.framing import ask, begun
 from restow.plan.request.promises import left_behind, promises_of
 from restow.plan.request.request import settled
 from restow.plan.request.trim import changed_by, load_of, out_of_band, trim
 from restow.plan.schedule.log_dir_balance import even_out
 from restow.plan.schedule.log_dirs import LogDirSpace
 from restow.plan.schedule.schedule import order_of
-from restow.plan.search import never, solve
+from restow.plan.search import never, silent, solve
+from restow.plan.search.prices import Market
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from restow.model import BrokerId, Limits, Snapshot, TopicPartition
     from restow.model.load import LoadModel
+    from restow.plan.judge.bound import Bound
     from restow.plan.request.framing import Asked
     from restow.plan.request.request import PlanRequest, RequestedLimits
-    from restow.plan.search import Solution
+    from restow.plan.search import Progress, Solution
     from restow.plan.search.arrays import Bools, Ints
 
 _ATTEMPTS = 6
+# A plan that copies so little more than the first bound needs no better one;
+_CLOSE = 1.002
+# one for so many partitions × brokers would take too long.
+_MOST_PLACES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +66,27 @@ def propose(
     created_ms: int = 0,
     limits: Limits | RequestedLimits | None = None,
     asked: Asked | None = None,
+    old: Plan | None = None,
+    tell: Callable[[Progress, Bound], None] | None = None,
 ) -> Plan:
     """Return the plan for a request; the best so far when time is up. The same request gives the same plan.
 
-    `asked` is the request as arrays, for callers that have it already.
+    `asked` is the request as arrays, for callers that have it already. The search begins with the targets of
+    an `old` plan, if there is one. `tell` hears how far it is.
     """
     asked = asked or ask(snapshot, load, request)
+    if old is not None:
+        asked = replace(asked, problem=begun(asked, old))
     bound = least_bytes(asked)
-    solution = solve(asked.problem, out_of_time, enough_bytes=bound)
+    solution = solve(
+        asked.problem,
+        out_of_time,
+        enough_bytes=bound.least_bytes,
+        tell=silent if tell is None else lambda progress: tell(progress, bound),
+    )
     if solution.homeless.size:
         raise InvalidInput(_homeless(asked, solution))
+    bound = _better_bound(asked, bound, solution, out_of_time)
     changed = changed_by(asked, solution)
     banned = np.zeros(len(asked.arrays.names), dtype=bool)
     choose_part = request.most_bytes is not None or request.most_moves is not None or _worse(asked, solution)
@@ -102,10 +119,22 @@ def propose(
         title=title_of(request),
         promises=promises_of(asked, moves),
         leaves=left_behind(asked, moves),
-        bound_bytes=int(bound),
-        bound_by=HOW,
+        bound_bytes=int(bound.least_bytes),
+        bound_by=bound.how,
         topic_ids=topic_ids(snapshot, moves),
     )
+
+
+def _better_bound(asked: Asked, bound: Bound, solution: Solution, out_of_time: Callable[[], bool]) -> Bound:
+    """Return the bound by prices where the plan copies more than the bound that looks at brokers alone."""
+    problem = asked.problem
+    copied = float(problem.following[asked.slots.part_of[solution.holder != problem.home], 0].sum())
+    prices = solution.prices
+    worth_it = problem.sheds and len(problem.leader) * len(problem.rack) <= _MOST_PLACES
+    if prices is None and copied > bound.least_bytes * _CLOSE and worth_it and not out_of_time():
+        market = Market(problem)
+        prices = market.in_bytes(market.find(out_of_time))
+    return bound if prices is None else with_prices(asked, bound, prices)
 
 
 def title_of(request: PlanRequest) -> str:
@@ -261,10 +290,7 @@ def _homeless(asked: Asked, solution: Solution) -> str:
     worst = int(solution.homeless[np.argmax(arrays.facts.size_bytes[part_of[solution.homeless]])])
     name, size = arrays.names[int(part_of[worst])], arrays.facts.size_bytes[part_of[worst]]
     missing = float(arrays.facts.size_bytes[part_of[solution.homeless]].sum())
-    placed = np.where(solution.holder >= 0, solution.holder, 0)
-    held = np.bincount(
-        placed, arrays.facts.size_bytes[part_of] * (solution.holder >= 0), minlength=len(arrays.brokers)
-    )
+    held = load_of(asked, solution.holder, problem.leader)[:, 0]
     free = np.where(problem.receives, problem.room - held, -np.inf)
     best = int(np.argmax(free))
     fill = asked.request.fill + missing / float(arrays.facts.disk_bytes[problem.receives].sum())

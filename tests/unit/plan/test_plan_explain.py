@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,6 +56,32 @@ def test_explanation_names_an_unreached_goal_and_its_constraint() -> None:
     told = explain(snapshot, None, propose(snapshot, None, request), request)
     assert any(each.goal == "disk" and "single replicas are too large" in each.because for each in told.unmet)
     assert any("no load model" in note.text for note in told.notes)
+
+
+def test_explanation_says_that_only_new_brokers_are_given_replicas() -> None:
+    """Replicas could go to other racks, so racks are not the reason."""
+    snapshot = clusters.snapshot({"t": [(0, 1)] * 8 + [(1, 0)] * 8, "u": [(0, 1, 2)] * 3}, brokers=range(6))
+    request = PlanRequest(add=frozenset({5}), bands={"replicas": 0.001})
+    told = explain(snapshot, None, propose(snapshot, None, request), request)
+    reasons = {each.because for each in told.unmet if each.goal == "replicas"}
+    assert reasons
+    assert all(why.startswith("only the brokers that are being added") for why in reasons), reasons
+
+
+def test_explanation_names_racks_only_if_they_hold_a_broker_above_its_band() -> None:
+    """Broker 0 is alone in its rack. What has a replica in every rack stays on it; the rest need not."""
+    bound = clusters.snapshot({"t": [(0, 1, 3), (0, 2, 4)] * 6}, brokers=range(5))
+    free = clusters.snapshot({"t": [(0,)] * 24, "u": [(0, 1, 3)]}, brokers=range(5))
+    for there, is_bound in ((bound, True), (free, False)):
+        racked = (replace(each, rack=rack) for each, rack in zip(there.brokers, "abbcc", strict=True))
+        snapshot = replace(there, brokers=tuple(racked))
+        request = PlanRequest(balance=True, bands={"replicas": 0.001})
+        plan = propose(snapshot, None, request)
+        told = explain(snapshot, None, plan, request)
+        mine = [each for each in told.unmet if (each.goal, each.broker) == ("replicas", 0)]
+        assert bool(mine) == is_bound
+        assert all("cannot go to another" in each.because for each in mine)
+        assert all("replicas of broker 0 stay at 1.667" in each.text for each in mine), mine
 
 
 def test_explanation_names_full_log_dirs_as_the_constraint() -> None:
@@ -115,7 +142,7 @@ def test_explanation_says_whom_the_plan_itself_takes_out_of_band() -> None:
     assert found
     for each in found:
         told = (
-            f"the plan takes {each.goal} of broker {each.broker} from {each.before:.2f} to {each.ratio:.2f} ×"
+            f"the plan takes {each.goal} of broker {each.broker} from {each.before:.3f} to {each.ratio:.3f} ×"
         )
         assert each.text.startswith(told), each
         assert "balance was not asked for" in each.text

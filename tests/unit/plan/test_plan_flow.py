@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from restow.model import Limits, Move, Snapshot, Step, TopicPartition
 from restow.plan.flow.constants import USUAL, Constants
+from restow.plan.flow.copies import Start
 from restow.plan.flow.flows import Flow, Flows
 from restow.plan.flow.forecast import ForecastRun, carry_out, leader_of
 from restow.plan.flow.loads import ClientLoads, PartitionLoad
-from restow.plan.flow.movement import Movement, Start
+from restow.plan.flow.movement import Movement
 from restow.plan.flow.sharing import max_min
 from restow.plan.flow.sharing_loops import max_min_by_loops
 from restow.plan.schedule.admission import Admission

@@ -29,7 +29,8 @@ def test_by_group_lists_all_members_in_their_order(many: int, members: int) -> N
 @pytest.mark.parametrize("many", [*range(1, 200), 1_000, 30_030, 65_536, 99_991, 100_000])
 def test_shuffle_keeps_all_and_separates_neighbours(many: int) -> None:
     part_of = np.arange(many)
-    space: Any = SimpleNamespace(weight=np.arange(2.0 * many).reshape(many, 2) + 1.0, part_of=part_of)
+    weight_of = np.arange(2.0 * many).reshape(many, 2) + 1.0
+    space: Any = SimpleNamespace(weight=weight_of, part_of=part_of, own=np.empty(0))
     mine, weight = np.full(many, -1), np.empty((many, 3))
     _shuffle.py_func(space, part_of, mine, weight)  # type: ignore[attr-defined]
     assert sorted(mine.tolist()) == part_of.tolist()

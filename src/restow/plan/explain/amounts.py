@@ -67,7 +67,9 @@ def _side(arrays: Arrays, rows: Ints, replicas: Sequence[tuple[BrokerId, ...]]) 
     return PlanSide(rows=rows, leaders=leaders, part_of=np.repeat(rows, counts), places=places)
 
 
-def loads_of(asked: Asked, sides: tuple[PlanSide, PlanSide] | None) -> tuple[Floats, Floats]:
+def loads_of(
+    asked: Asked, moves: Sequence[Move], sides: tuple[PlanSide, PlanSide] | None
+) -> tuple[Floats, Floats]:
     """Return brokers × goals before and after, with the first live replica as the leader."""
     arrays, problem = asked.arrays, asked.problem
     before = np.zeros_like(problem.lower)
@@ -76,7 +78,9 @@ def loads_of(asked: Asked, sides: tuple[PlanSide, PlanSide] | None) -> tuple[Flo
         carried = np.repeat(problem.following[:, goal], counts)
         carried[arrays.leader] = problem.leading[:, goal]
         before[:, goal] = np.bincount(arrays.holder, carried, minlength=len(before))
+    before[:, 0] += _differing(arrays)
     after = before.copy()
+    after[:, 0] += _freed(arrays, moves)
     for sign, side in zip((-1.0, 1.0), sides or (), strict=False):
         for goal in range(after.shape[1]):
             following = problem.following[:, goal]
@@ -102,13 +106,11 @@ def by_broker_and_rack(
     now[:, 1] = np.bincount(arrays.holder, minlength=len(now))
     np.add.at(now[:, 2], arrays.holder, unsized[arrays.part_of])
     then = now.copy()
+    then[:, 0] += _freed(arrays, moves)
     for sign, side in zip((-1, 1), sides or (), strict=False):
         np.add.at(then[:, 0], side.places, sign * size[side.part_of])
         then[:, 1] += sign * np.bincount(side.places, minlength=len(now))
         np.add.at(then[:, 2], side.places, sign * unsized[side.part_of])
-    for move in moves:
-        for broker in move.removing:
-            then[arrays.index[broker], 0] += move.size_bytes - move.own_size(broker)
     racks = {broker.id: broker.rack or "no rack" for broker in snapshot.brokers}
     table = np.stack((now, then), axis=2).reshape(len(now), 6).tolist()
     by_rack: dict[str, list[int]] = {}
@@ -127,13 +129,18 @@ def _unsized(arrays: Arrays) -> Ints:
 
 def _differing(arrays: Arrays) -> Ints:
     """Return by how much each broker's bytes differ from the sizes of its partitions' leaders."""
-    more = [0] * len(arrays.brokers)
-    sizes = arrays.facts.size_bytes.tolist()
-    for partition, size in zip(arrays.partitions, sizes, strict=True):
-        for broker, _, own, _, future in partition.copies:
-            if own != size and not future and broker in partition.replicas:
-                more[arrays.index[broker]] += own - int(size)
-    return np.array(more, dtype=np.int64)
+    if arrays.own is None:
+        return np.zeros(len(arrays.brokers), dtype=np.int64)
+    return np.bincount(arrays.holder, arrays.own, minlength=len(arrays.brokers)).astype(np.int64)
+
+
+def _freed(arrays: Arrays, moves: Sequence[Move]) -> Ints:
+    """Return by how much less than their leaders' sizes the replicas have that leave each broker."""
+    less = np.zeros(len(arrays.brokers), dtype=np.int64)
+    for move in moves:
+        for broker in move.removing:
+            less[arrays.index[broker]] += move.size_bytes - move.own_size(broker)
+    return less
 
 
 def by_log_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[Amount, ...]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Move, Plan, Snapshot
     from restow.model.load import LoadModel
     from restow.plan.explain.amounts import Amount
-    from restow.plan.explain.notes import Note
+    from restow.plan.explain.note import Note
     from restow.plan.request.framing import Asked
     from restow.plan.request.request import PlanRequest
     from restow.plan.search.arrays import Bools, Floats
@@ -44,6 +44,9 @@ class GoalLine:
     """How many brokers are out of band afterwards, whether or not the goal was requested."""
 
 
+_PLURAL = ("replicas", "leaders")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmet:
     """A goal that a broker does not reach, and the reason."""
@@ -61,13 +64,14 @@ class Unmet:
     @property
     def text(self) -> str:
         """Return a sentence about it."""
-        where, at = f"{self.goal} of broker {self.broker}", f"{self.ratio:.2f} × its share"
-        change = "" if self.before is None else f"from {self.before:.2f} "
+        where, at = f"{self.goal} of broker {self.broker}", f"{self.ratio:.3f} × its share"
+        change = "" if self.before is None else f"from {self.before:.3f} "
         if self.taken_out:
             return f"the plan takes {where} {change}to {at}: {self.because}"
-        if self.before is not None and f"{self.before:.2f}" != f"{self.ratio:.2f}":
-            return f"{where} goes {change}to {at}, not into its band: {self.because}"
-        return f"{where} stays at {at}: {self.because}"
+        one = self.goal not in _PLURAL
+        if self.before is not None and f"{self.before:.3f}" != f"{self.ratio:.3f}":
+            return f"{where} {'goes' if one else 'go'} {change}to {at}, not into its band: {self.because}"
+        return f"{where} {'stays' if one else 'stay'} at {at}: {self.because}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +107,7 @@ def explain(
     """Explain a plan made from this snapshot and request; `asked` is the request as arrays."""
     asked = asked or ask(snapshot, load, request)
     sides = sides_of(asked.arrays, plan.moves)
-    before, after = loads_of(asked, sides)
+    before, after = loads_of(asked, plan.moves, sides)
     reasons: dict[str, int] = {}
     for move in plan.moves:
         kind = move.reason.partition(":")[0]
@@ -114,7 +118,7 @@ def explain(
         brokers=brokers,
         racks=racks,
         reasons=reasons,
-        unmet=tuple(_unmet(asked, before, after, plan.moves)),
+        unmet=tuple(unmet_of(asked, before, after, plan.moves)),
         notes=notes_of(snapshot, asked, load, plan.moves),
         copied_bytes=plan.bytes_to_copy,
         between_brokers_bytes=sum(move.size_bytes * len(move.adding) for move in plan.moves),
@@ -183,7 +187,7 @@ def _outside(asked: Asked, number: int, load: Floats) -> list[tuple[int, bool]]:
     return found
 
 
-def _unmet(asked: Asked, before: Floats, after: Floats, moves: Sequence[Move]) -> list[Unmet]:
+def unmet_of(asked: Asked, before: Floats, after: Floats, moves: Sequence[Move]) -> list[Unmet]:
     """Return the brokers out of band: in goals that the request balances, or if the plan takes them out.
 
     A broker that had nothing is expected to change: it replaces another, or gets its first replicas.
@@ -227,7 +231,8 @@ def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequenc
         return "it can only change if replicas are copied, which was not asked for"
     sizes = asked.arrays.facts.size_bytes[slots.part_of]
     there = slots.home >= 0  # a replica that a higher replication factor adds has no home yet
-    free = problem.room - np.bincount(slots.home[there], sizes[there], minlength=len(problem.room))
+    held = sizes + (0.0 if slots.own is None else slots.own)
+    free = problem.room - np.bincount(slots.home[there], held[there], minlength=len(problem.room))
     takers = problem.receives & (np.arange(len(free)) != broker) if above else np.arange(len(free)) == broker
     smallest = sizes[here if above else ~here].min(initial=np.inf)
     if np.isfinite(smallest) and free[takers].max(initial=-np.inf) < smallest:
@@ -238,12 +243,24 @@ def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequenc
     if heaviest > width:
         share = heaviest / max(float(asked.share[broker, number]), 1e-300)
         return f"single replicas are too large: up to {share:.0%} of the broker's share, more than the band"
-    replication_factor, racks = (
-        int(np.diff(slots.offsets).max()),
-        len(np.unique(asked.arrays.rack[asked.able])),
-    )
-    if replication_factor >= racks:
+    if not problem.receives[asked.able].all() and (above or not problem.receives[broker]):
+        return "only the brokers that are being added are given replicas" + (
+            ", and they would get more than their band" if above else ""
+        )
+    racks = len(np.unique(asked.arrays.rack[asked.able]))
+    if _bound_to_its_rack(asked, number, broker, racks, above=above):
         return f"with a replica in each of {racks} racks, what a rack has cannot go to another"
-    if not above and not problem.receives[broker]:
-        return "only the brokers that are being added are given replicas"
     return "nothing was found that would help; try another seed, a wider band, or more time"
+
+
+def _bound_to_its_rack(asked: Asked, number: int, broker: int, racks: int, *, above: bool) -> bool:
+    """Return whether partitions with a replica in every rack keep the broker's rack out of its bands."""
+    slots, problem = asked.slots, asked.problem
+    bound = (slots.home >= 0) & (np.diff(slots.offsets) >= racks)[slots.part_of]
+    carried = np.minimum(problem.leading, problem.following)[:, number]
+    rack = asked.arrays.rack == asked.arrays.rack[broker]
+    at_home = np.bincount(slots.home[bound], carried[slots.part_of[bound]], minlength=len(rack))
+    if above:
+        return bool(at_home[rack].sum() > problem.upper[rack, number].sum())
+    total = float(asked.share[:, number].sum())
+    return bool(total - at_home[~rack].sum() < problem.lower[rack, number].sum())

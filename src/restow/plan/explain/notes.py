@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from restow.plan.explain.amounts import by_log_dir
+from restow.plan.explain.groups import group_notes
+from restow.plan.explain.note import Note
 from restow.plan.goals import DEFAULT_BAND
 from restow.plan.request.promises import unsettled
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from restow.model import Move, Snapshot, TopicPartition
+    from restow.model import Move, Snapshot
     from restow.model.load import LoadModel
     from restow.plan.request.framing import Asked
 
@@ -22,23 +24,12 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """One sentence. A warning is about a problem that the plan does not fix."""
-
-    text: str
-    partitions: tuple[TopicPartition, ...] = ()
-    """All partitions concerned."""
-    warning: bool = False
-    advice: str = ""
-
-
 def notes_of(
     snapshot: Snapshot, asked: Asked, load: LoadModel | None, moves: Sequence[Move]
 ) -> tuple[Note, ...]:
     """Return all notes, warnings first."""
     found = [*_left_alone(asked), *_one_rack(asked, moves), *_kept_from(asked), *_internal(asked)]
-    found += [*_out_of_sync(asked), *_uneven_dirs(snapshot, asked, moves)]
+    found += [*_out_of_sync(asked), *_uneven_dirs(snapshot, asked, moves), *group_notes(snapshot, moves)]
     if load is None:
         text = "there is no load model: this goes by the sizes of log dirs and by numbers alone"
         found.append(Note(text=text))
@@ -51,8 +42,8 @@ def notes_of(
     if elsewhere:
         found.append(
             Note(
-                text=f"{elsewhere:,} partitions are not led by their first replica: loads are counted as if "
-                "they were"
+                text=f"{count(elsewhere, 'partition')} not led by the first replica: loads are counted as if "
+                "it led"
             )
         )
     return tuple(sorted([*found, *_too_few_racks(asked)], key=lambda note: not note.warning))

@@ -129,7 +129,9 @@ class Reasons:
         sides = (-1.0, self._home, self._led[number]), (1.0, self._holder, self._leader[number])
         for sign, places, leader in sides:
             for slot in range(self._offsets[number], self._offsets[number + 1]):
-                carried = leading if slot == leader else following
+                carried = list(leading if slot == leader else following)
+                if places[slot] == self._home[slot] and problem.own is not None:
+                    carried[0] += float(problem.own[slot])
                 has = changes.get(places[slot]) or [0.0] * len(carried)
                 changes[places[slot]] = [had + sign * more for had, more in zip(has, carried, strict=True)]
         return changes

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MIB = 1 << 20
+_WINDOW_S = 11.0
+"""Kafka's defaults of `replication.quota.window.num` and `replication.quota.window.size.seconds`."""
 FETCH_BYTES, RESPONSE_BYTES = MIB, 10 * MIB
 """Kafka's defaults of `replica.fetch.max.bytes` and `replica.fetch.response.max.bytes`."""
 
@@ -60,6 +62,16 @@ class Constants:
         return self.fetchers * RESPONSE_BYTES / self.round_trip_s
 
 
+IN_WORDS = {
+    "broker_rate": "what a broker can copy per second",
+    "dir_rate": "what a broker can copy per second between its log dirs",
+    "dir_share": "which share of a throttle between log dirs passes",
+    "begin_s": "how long a move takes to begin",
+    "settle_s": "how long a move takes to end after its last byte",
+    "throttling_s": "how long throttles take to be set and removed",
+}
+"""The constants that earlier runs can tell, as a screen calls them."""
+
 SLOW = Constants(
     broker_rate=100e6,
     dir_rate=60e6,
@@ -104,9 +116,36 @@ class Calibration:
     fast: Constants = FAST
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each known constant comes from, by its name; the others are guesses."""
+    throttled_until_ms: float | None = None
+    """When the last throttled copy of an earlier run ended; None if none is known."""
+
+    def burst_s(self, start_ms: int) -> float:
+        """Return for how many seconds' worth a throttle may let bytes pass at once when a run starts.
+
+        Kafka measures a throttle over eleven seconds. Of an earlier run, its window still has the time since,
+        in which nothing passed. After that, it begins anew with one second.
+        """
+        since_s = (
+            _WINDOW_S if self.throttled_until_ms is None else (start_ms - self.throttled_until_ms) / 1000
+        )
+        return max(1.0, since_s) if 0 <= since_s < _WINDOW_S else 1.0
 
     def know(self, name: str, values: Sequence[float], source: str) -> Calibration:
         """Return the calibration with one constant known: its slow, usual and fast value."""
         presets = zip((self.slow, self.usual, self.fast), values, strict=True)
         slow, usual, fast = (replace(preset, **{name: value}) for preset, value in presets)  # type: ignore[arg-type]
-        return Calibration(slow=slow, usual=usual, fast=fast, sources={**self.sources, name: source})
+        return replace(self, slow=slow, usual=usual, fast=fast, sources={**self.sources, name: source})
+
+    def with_page_cache(self, size_bytes: int) -> Calibration:
+        """Return the calibration with what a broker keeps in memory of its logs."""
+        presets = (replace(each, page_cache_bytes=size_bytes) for each in (self.slow, self.usual, self.fast))
+        slow, usual, fast = presets
+        return replace(self, slow=slow, usual=usual, fast=fast)
+
+
+def known_lines(sources: Mapping[str, str]) -> list[str]:
+    """Return what is known in words, a line for each source: `known from 2 earlier runs: …; …`."""
+    found: dict[str, list[str]] = {}
+    for name, source in sources.items():
+        found.setdefault(source, []).append(IN_WORDS.get(name, name))
+    return [f"known from {source}: {'; '.join(words)}" for source, words in found.items()]

@@ -6,9 +6,8 @@ is a straight line, so the next end is known exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, inf, ulp
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,11 +22,14 @@ K = TypeVar("K", bound="Hashable")
 _ROUNDING = 1e-12
 _NEARLY = 1e-6
 """Fewer bytes than this are none: rounding leaves them."""
+_FEW = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flow(Generic[K]):
-    """One replica to copy. `links` are indices; every flow has the same number of them."""
+class Flow(NamedTuple, Generic[K]):
+    """One replica to copy. `links` are indices; every flow has the same number of them.
+
+    A tuple, because a large rehearsal has a hundred thousand.
+    """
 
     key: K
     links: tuple[int, ...]
@@ -70,13 +72,16 @@ class Flows(Generic[K]):
         self._passed, self._max_min = passed, share
         self._keys: list[K] = []
         self._links: Ints = np.zeros((width, 0), dtype=np.int64)
-        self._numbers: Floats = np.zeros((3, 0))  # bytes left, growth, ceiling
+        self._numbers: Floats = np.zeros((3, 0))
+        self._left, self._grows, self._ceilings = self._numbers
         self._rates: Floats = np.zeros(0)
         self.holds: Ints = np.zeros(0, dtype=np.int64)
         """The links that hold back a flow now."""
         self._by_own_ceiling = False
         self._new: list[Flow[K]] = []
         self._stale = False
+        self._ends: Floats | None = None
+        """Seconds until each flow ends, once they are computed."""
 
     def __len__(self) -> int:
         return len(self._keys) + len(self._new)
@@ -91,14 +96,14 @@ class Flows(Generic[K]):
         gone = set(keys)
         self._share()
         places = [at for at, key in enumerate(self._keys) if key in gone]
-        found = {self._keys[at]: max(0.0, self._numbers[0, at]) for at in places}
+        found = {self._keys[at]: max(0.0, float(self._left[at])) for at in places}
         self._remove(places)
         return found
 
     def left(self) -> dict[K, float]:
         """Return the bytes that each flow has left now."""
         self._share()
-        return dict(zip(self._keys, np.maximum(self._numbers[0], 0.0).tolist(), strict=True))
+        return dict(zip(self._keys, np.maximum(self._left, 0.0).tolist(), strict=True))
 
     def rates_now(self) -> Floats:
         """Return the bytes per second through each link now."""
@@ -112,68 +117,75 @@ class Flows(Generic[K]):
     def grow(self, grows: Callable[[K], float]) -> None:
         """Set anew what producers add to each flow."""
         self._share()
-        self._numbers[1] = [grows(key) for key in self._keys]
+        self._grows[:] = [grows(key) for key in self._keys]
+        self._ends = None
 
     @property
     def next_end_s(self) -> float:
         """Return when the next flow ends if nothing changes; infinity if none ever does."""
-        self._share()
         return self.now_s + float(self._seconds_left().min(initial=inf))
 
     def endless(self) -> list[tuple[K, float, float]]:
         """Return the flows that get no more than producers add: key, rate, growth."""
         self._share()
-        never = np.flatnonzero((self._rates <= self._numbers[1]) & (self._numbers[0] > _NEARLY))
-        return [(self._keys[at], float(self._rates[at]), float(self._numbers[1, at])) for at in never]
+        never = np.flatnonzero((self._rates <= self._grows) & (self._left > _NEARLY))
+        return [(self._keys[at], float(self._rates[at]), float(self._grows[at])) for at in never]
 
     def advance(self, to_s: float) -> list[tuple[K, float]]:
         """Go on to a moment, or to the first ends before it; return what has ended, and when."""
-        self._share()
-        seconds = self._seconds_left()
+        seconds, began_s = self._seconds_left(), self.now_s
         first_s = float(seconds.min(initial=inf))
-        until_s = min(to_s, self._after(self.now_s + first_s))
-        began_s = self.now_s
+        until_s = min(to_s, self._after(began_s + first_s))
         took_s = max(0.0, until_s - began_s)
-        self._go(took_s)
+        if took_s > 0:
+            self._go(took_s)
         self.now_s = max(began_s, until_s)
-        ends = seconds <= took_s * (1 + _ROUNDING) + ulp(self.now_s)
-        if not ends.any():
+        latest_s = took_s * (1 + _ROUNDING) + ulp(self.now_s)
+        if first_s > latest_s:
             return []
-        gone = np.flatnonzero(ends).tolist()
-        ended = [(self._keys[at], began_s + float(seconds[at])) for at in gone]
-        self._remove(gone)
-        return sorted(ended, key=lambda each: each[1])
+        gone = np.flatnonzero(seconds <= latest_s)
+        ended = sorted(zip(seconds[gone].tolist(), gone.tolist(), strict=True))
+        found = [(self._keys[at], began_s + end_s) for end_s, at in ended]
+        self._remove(gone.tolist())
+        return found
 
     def _after(self, at_s: float) -> float:
         """Return the next moment at which ends are dealt with."""
         return at_s if not self.grain_s or at_s == inf else ceil(at_s / self.grain_s) * self.grain_s
 
     def _seconds_left(self) -> Floats:
-        left, grows, _ = self._numbers
-        net = self._rates - grows
-        seconds = np.full(len(left), inf)
-        np.divide(left, net, out=seconds, where=net > 0)
-        seconds[left <= _NEARLY] = 0.0
-        return seconds
+        self._share()
+        if self._ends is None:
+            net = self._rates - self._grows
+            seconds = np.full(len(net), inf)
+            np.divide(self._left, net, out=seconds, where=net > 0)
+            seconds[self._left <= _NEARLY] = 0.0
+            self._ends = seconds
+        return self._ends
 
     def _go(self, seconds: float) -> None:
         """Let time pass at the present rates."""
-        if seconds > 0:
-            self.link_bytes += self.link_rates * seconds
-            self.held_s[self.holds] += seconds
-            self.most_rates = np.maximum(self.most_rates, self.link_rates)
-            self.own_s += seconds * self._by_own_ceiling
-            self.idle_s += seconds * (not self._keys)
-            self._numbers[0] += (self._numbers[1] - self._rates) * seconds
-            self._passed(seconds)
+        self.link_bytes += self.link_rates * seconds
+        self.held_s[self.holds] += seconds
+        np.maximum(self.most_rates, self.link_rates, out=self.most_rates)
+        self.own_s += seconds * self._by_own_ceiling
+        self.idle_s += seconds * (not self._keys)
+        self._left += (self._grows - self._rates) * seconds
+        self._ends = None
+        self._passed(seconds)
 
     def _remove(self, places: list[int]) -> None:
-        for at in reversed(places):
-            del self._keys[at]
+        if len(places) > _FEW:
+            gone = set(places)
+            self._keys = [key for at, key in enumerate(self._keys) if at not in gone]
+        else:
+            for at in reversed(places):
+                del self._keys[at]
         stays = np.ones(self._links.shape[1], dtype=bool)
         stays[places] = False
-        rest = np.flatnonzero(stays)
+        rest = stays.nonzero()[0]
         self._links, self._numbers = self._links[:, rest], self._numbers[:, rest]
+        self._left, self._grows, self._ceilings = self._numbers
         self._stale = True
 
     def _share(self) -> None:
@@ -184,20 +196,15 @@ class Flows(Generic[K]):
             for name in ("link_bytes", "held_s", "most_rates"):
                 setattr(self, name, np.append(getattr(self, name), np.zeros(more)))
         if self._new:
-            self._keys += [flow.key for flow in self._new]
-            links = np.array([flow.links for flow in self._new], dtype=np.int64).T
-            numbers = np.array([(flow.left_bytes, flow.grows, flow.ceiling) for flow in self._new]).T
-            self._links = np.concatenate((self._links, links), axis=1)
-            self._numbers = np.concatenate((self._numbers, numbers), axis=1)
+            keys, links, *numbers = zip(*self._new, strict=True)
+            self._keys += keys
+            self._links = np.concatenate((self._links, np.array(links, dtype=np.int64).T), axis=1)
+            self._numbers = np.concatenate((self._numbers, np.array(numbers)), axis=1)
+            self._left, self._grows, self._ceilings = self._numbers
             self._new = []
-        size = len(self.capacity)
-        limited = np.isfinite(self.capacity)[self._links].any(axis=1)
-        columns = self._links[limited] if limited.any() else self._links[:1]
-        self._rates, held_by = self._max_min(columns, self.capacity, self._numbers[2])
-        held = np.zeros(size + 1, dtype=bool)  # the last one stands for OWN_CEILING
+        self._rates, held_by, self.link_rates = self._max_min(self._links, self.capacity, self._ceilings)
+        held = np.zeros(len(self.capacity) + 1, dtype=bool)  # the last one stands for OWN_CEILING
         held[held_by] = True
         self._by_own_ceiling = bool(held[OWN_CEILING])
         self.holds = np.flatnonzero(held[:OWN_CEILING])
-        passing = np.tile(self._rates, len(self._links))
-        self.link_rates = np.bincount(self._links.ravel(), passing, minlength=size).astype(np.float64)
-        self._stale = False
+        self._stale, self._ends = False, None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.plan.flow.movement import Start
+from restow.plan.flow.copies import Start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

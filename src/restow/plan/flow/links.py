@@ -1,10 +1,4 @@
-"""The links of a cluster: what each broker receives, sends and copies within, and its disks.
-
-out      what a broker sends to replicas that catch up       the leader's throttle, network, clients
-into     what it receives for such replicas                  the follower's throttle, network, clients
-within   what it copies between its log dirs                 the throttle of log dirs
-disk     what is written into one log dir
-"""
+"""The capacities of a cluster's links: what throttles, network, disks and clients leave for copies."""
 
 from __future__ import annotations
 
@@ -13,38 +7,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.model import ANY_DIR
-from restow.plan.flow.clients import broker_ids
+from restow.plan.flow.ground import WAYS
 from restow.plan.schedule.traffic import Way
 
 if TYPE_CHECKING:
-    from restow.model import BrokerId, Snapshot
+    from restow.model import BrokerId
     from restow.plan.flow.constants import Constants
+    from restow.plan.flow.ground import Ground
     from restow.plan.flow.sharing import Floats
 
 _LEAST_SHARE = 0.05
 """Copies get at least this share of a broker's rate, however busy clients keep it: all of them compete."""
-_WAYS = {Way.SENT: 0, Way.RECEIVED: 1, Way.WITHIN: 2}
 _SAYS = {Way.SENT: "sends", Way.RECEIVED: "receives", Way.WITHIN: "copies between its log dirs"}
 WIDTH = 4
 """How many links a copy passes: out, into, disk and the pair; or within and disk."""
 
 
 class Links:
-    """Numbers the links of a cluster, and keeps their capacities."""
+    """Keeps the capacities of links. Pairs of brokers whose fetches may be a limit get links of their own."""
 
-    def __init__(self, snapshot: Snapshot, constants: Constants) -> None:
+    def __init__(self, ground: Ground, constants: Constants) -> None:
         self._constants = constants
-        self.brokers = broker_ids(snapshot)
-        self._index = {broker: at for at, broker in enumerate(self.brokers)}
-        self.log_dirs: tuple[tuple[BrokerId, str], ...] = tuple(
-            [(broker.id, each.path) for broker in snapshot.brokers for each in broker.log_dirs]
-            + [(broker, ANY_DIR) for broker in self.brokers]
-        )
-        self._dir_index = {place: at for at, place in enumerate(self.log_dirs)}
-        self.first_dir = 3 * len(self.brokers)
-        self.nothing = self.first_dir + len(self.log_dirs)
-        """A link without limit, for copies that pass fewer links than others."""
+        self.brokers, self.log_dirs, self._index = ground.brokers, ground.log_dirs, ground.index
+        self.of, self.dir_of = ground.of, ground.dir_of
+        self.first_dir, self.nothing = ground.first_dir, ground.nothing
+        self.pairs_matter = constants.pair_ceiling < constants.broker_rate
         self._pairs: dict[tuple[BrokerId, BrokerId], int] = {}
         self._throttles = np.full((3, len(self.brokers)), inf)
         self._clients = np.zeros((2, len(self.brokers)))
@@ -60,42 +47,21 @@ class Links:
         """Return what one broker can receive without a throttle."""
         return self._constants.broker_rate
 
-    def of(self, way: Way, broker: BrokerId) -> int:
-        """Return the number of one way through a broker."""
-        return _WAYS[way] * len(self.brokers) + self._index[broker]
-
-    def dir_of(self, broker: BrokerId, path: str | None) -> int:
-        """Return the index of a log dir among all; an unknown one is its broker's `any`."""
-        found = self._dir_index.get((broker, path or ANY_DIR))
-        return self._dir_index[broker, ANY_DIR] if found is None else found
-
-    def copy_between(self, sender: BrokerId | None, receiver: BrokerId, path: str | None) -> tuple[int, ...]:
-        """Return the links of a copy from one broker to another."""
-        out = self.nothing if sender is None else self.of(Way.SENT, sender)
-        into, disk = self.of(Way.RECEIVED, receiver), self.first_dir + self.dir_of(receiver, path)
-        return out, into, disk, self._pair(sender, receiver)
-
-    def copy_within(self, broker: BrokerId, path: str) -> tuple[int, ...]:
-        """Return the links of a copy between two log dirs of a broker."""
-        disk = self.first_dir + self.dir_of(broker, path)
-        return self.of(Way.WITHIN, broker), self.nothing, disk, self.nothing
-
-    def _pair(self, sender: BrokerId | None, receiver: BrokerId) -> int:
+    def pair(self, sender: BrokerId | None, receiver: BrokerId) -> int:
         """Return the link between two brokers, if a follower's fetches could be what limits them."""
-        ceiling = self._constants.pair_ceiling
-        if sender is None or ceiling >= self._constants.broker_rate:
+        if sender is None or not self.pairs_matter:
             return self.nothing
         found = self._pairs.get((sender, receiver))
         if found is None:
             found = self._pairs[sender, receiver] = len(self.capacity)
-            self.capacity = np.append(self.capacity, ceiling)
+            self.capacity = np.append(self.capacity, self._constants.pair_ceiling)
             self.throttled = np.append(self.throttled, [False])
         return found
 
     def throttle(self, way: Way, broker: BrokerId, rate: float | None) -> None:
         """Set or, with None, remove a throttle; `refresh` makes it count."""
         if broker in self._index:
-            self._throttles[_WAYS[way], self._index[broker]] = inf if rate is None else rate
+            self._throttles[WAYS[way], self._index[broker]] = inf if rate is None else rate
 
     def throttle_all(self, rate: float | None, dir_rate: float | None) -> None:
         """Throttle every broker."""
@@ -107,11 +73,11 @@ class Links:
 
     def slow(self, way: Way, broker: BrokerId, rate: float) -> None:
         """Limit a broker to what was measured there; `refresh` makes it count."""
-        self._measured[_WAYS[way], self._index[broker]] = rate
+        self._measured[WAYS[way], self._index[broker]] = rate
 
     def client_rate(self, way: Way, broker: BrokerId) -> float:
         """Return the most that clients have sent through a broker one way."""
-        return float(self._most_clients[_WAYS[way], self._index[broker]])
+        return float(self._most_clients[WAYS[way], self._index[broker]])
 
     def refresh(self) -> None:
         """Compute the capacities anew."""

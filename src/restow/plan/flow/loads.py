@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from restow.errors import InvalidInput
 from restow.model import TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS
 from restow.plan.flow.clients import ClientTable
+from restow.plan.flow.ground import Ground
 from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.model import Plan, Snapshot, Topic
+    from restow.model import BrokerId, Plan, Snapshot, Topic
     from restow.model.load import LoadModel
     from restow.plan.flow.sharing import Floats
 
@@ -41,6 +42,20 @@ class PartitionLoad:
 NO_LOAD = PartitionLoad()
 
 
+class Holding(NamedTuple):
+    """What is known of a partition at the start of a run."""
+
+    bytes: float
+    written: float
+    """Bytes per second that producers add on average."""
+    most: float
+    """The bytes at which retention holds it."""
+    places: Mapping[BrokerId, tuple[str, float]]
+    """The log dir of each replica and its own size, as far as known."""
+    moving: bool = False
+    """Whether some of it may have been copied already."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLoads:
     """The load of every partition. Without a load model nothing is written and nothing is read."""
@@ -55,6 +70,8 @@ class ClientLoads:
     start_ms: int = 0
     tables: list[ClientTable] = field(default_factory=list, repr=False, compare=False)
     """The one table, once somebody has asked for it; shared by the loads of all starts."""
+    grounds: list[Ground] = field(default_factory=list, repr=False, compare=False)
+    """What is known of the cluster without a load; shared in the same way."""
 
     def starting(self, start_ms: int) -> ClientLoads:
         """Return the loads for a run that starts at this time."""
@@ -65,6 +82,23 @@ class ClientLoads:
         if not self.tables:
             self.tables.append(ClientTable(snapshot, self))
         return self.tables[0]
+
+    def ground(self, snapshot: Snapshot) -> Ground:
+        """Return the links of the cluster and the ways of copies on it."""
+        if not self.grounds or self.grounds[0].snapshot is not snapshot:
+            self.grounds[:] = [Ground(snapshot)]
+        return self.grounds[0]
+
+    def holding(self, snapshot: Snapshot, name: TopicPartition) -> Holding:
+        """Return what a partition holds at the start."""
+        found, written = snapshot.partition(name), self.of(name).leader_in
+        most = self.limits.get(name, 0.0)
+        if found is None:
+            return Holding(0.0, written, most, {})
+        size = float(found.size_bytes)
+        own = {broker: (path, float(here)) for broker, path, here, _, future in found.copies if not future}
+        moving = found.moving or any(each.future for each in found.copies)
+        return Holding(size, written, max(size, most), own, moving)
 
     @property
     def by_hour(self) -> bool:
@@ -86,10 +120,6 @@ class ClientLoads:
     def of(self, name: TopicPartition) -> PartitionLoad:
         """Return the load of a partition, on average."""
         return self.by_partition.get(name, NO_LOAD)
-
-    def written(self, name: TopicPartition, hour: int) -> float:
-        """Return the bytes per second that producers write in an hour of the week."""
-        return self.of(name).leader_in * self.share(name.topic, hour)
 
     def share(self, topic: str, hour: int) -> float:
         """Return what is written to a topic in an hour of the week, as a multiple of its mean."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from dataclasses import dataclass, field
 from itertools import count
 from math import floor, inf
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from restow.model import ANY_DIR
 from restow.model.load import WEEK_HOURS
 from restow.plan.flow.flows import Flow, Flows
 from restow.plan.flow.history import FlowHistory
@@ -26,34 +24,11 @@ from restow.plan.flow.sharing import max_min
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from restow.model import BrokerId, Snapshot, Step, TopicPartition
+    from restow.model import BrokerId, Snapshot, TopicPartition
     from restow.plan.flow.constants import Constants
-    from restow.plan.flow.sharing import Floats, Sharing
-
-T = TypeVar("T")
-
-
-class CopyKey(NamedTuple):
-    """One replica that is copied: to a broker, or to another log dir of its broker."""
-
-    partition: TopicPartition
-    broker: BrokerId
-    within: bool = False
-
-
-class Start(NamedTuple):
-    """A step to begin: the broker that sends, and the log dirs that receive."""
-
-    step: Step
-    sender: BrokerId | None
-    arrivals: Mapping[BrokerId, str]
-    only_within: bool = False
-    """Whether it is a request to a broker about its log dirs, beside the partition's reassignment."""
-
-    @property
-    def key(self) -> tuple[TopicPartition, BrokerId | None]:
-        """Return the partition, and the broker if only its log dirs are concerned."""
-        return self.step.partition, next(iter(self.arrivals)) if self.only_within else None
+    from restow.plan.flow.copies import CopyKey, Itinerary, Leg, Start
+    from restow.plan.flow.loads import Holding
+    from restow.plan.flow.sharing import Sharing
 
 
 class Finished(NamedTuple):
@@ -63,21 +38,11 @@ class Finished(NamedTuple):
     at_s: float
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(NamedTuple):
     """A step under way, and its replicas that are still copied."""
 
-    start: Start
-    begun_s: float
-    copies: set[CopyKey] = field(default_factory=set)
-
-
-class _Size(NamedTuple):
-    """The bytes of a partition at the start, what producers add per second on average, and up to how much."""
-
-    bytes: float
-    written: float
-    most: float
+    way: Itinerary
+    copies: set[CopyKey]
 
 
 class Movement:
@@ -94,9 +59,10 @@ class Movement:
     ) -> None:
         self._snapshot, self.constants = snapshot, constants
         self.loads = loads or ClientLoads()
-        self.links = Links(snapshot, constants)
+        self.ground = self.loads.ground(snapshot)
+        self.links = Links(self.ground, constants)
         self.history = FlowHistory(self.links)
-        self.used = _used(snapshot, self.links)
+        self.used = self.ground.used.copy()
         """Bytes in each log dir now."""
         self.before = self.used.copy()
         self.peak, self.peak_s = self.used.copy(), np.zeros(len(self.used))
@@ -107,23 +73,19 @@ class Movement:
         """Bytes per second that producers add on average, by topic and log dir; `_grows` has this hour's."""
         self._hours, self._edge_s, self._hours_left = 0, inf, WEEK_HOURS
         self._hour = self.loads.hour()
-        self._sizes: dict[TopicPartition, _Size] = {}
-        """What partitions hold, of those that were asked for."""
         self.flows: Flows[CopyKey] = Flows(
             self.links.capacity, WIDTH, grain_s=grain_s, share=share, passed=self._passed
         )
         self._open: dict[tuple[TopicPartition, BrokerId | None], _Open] = {}
-        self._copies: dict[CopyKey, _Open] = {}
+        self._copies: dict[CopyKey, tuple[_Open, Leg]] = {}
         self._redirected: set[CopyKey] = set()
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._serial = count()
         self._settling: dict[float, list[_Open]] = {}
-        self._releasing: dict[float, list[tuple[int, float]]] = {}
         self._finished: list[Finished] = []
         self._woken = False
         if self.loads.known:
-            for (topic, broker, path), grows in self.loads.table(snapshot).growing.items():
-                self._growing[topic, self.links.dir_of(broker, path)] += grows
+            self._growing.update(self.ground.growing(self.loads))
             self._begin_hour()
 
     @property
@@ -136,30 +98,29 @@ class Movement:
 
     def begin(self, starts: Iterable[Start], *, at_once: bool = False) -> None:
         """Begin steps now; their copies begin when the brokers have heard of them, or at once."""
-        opened = [_Open(start, self.now_s) for start in starts]
-        for each in opened:
-            step = each.start.step
-            each.copies = {CopyKey(step.partition, broker) for broker in step.adding}
-            within = _within(each.start)
-            each.copies |= {CopyKey(step.partition, broker, True) for broker in within}
-            self._open[each.start.key] = each
-            self._copies.update(dict.fromkeys(each.copies, each))
-            if not each.copies:
-                self._settle(each, self.now_s)
-        moving = [each for each in opened if each.copies]
+        moving, now_s = [], self.now_s
+        for start in starts:
+            way = self.ground.itinerary(start, self.loads)
+            self._open[way.key] = opened = _Open(way, set())
+            for leg in way.legs:
+                opened.copies.add(leg.key)
+                self._copies[leg.key] = opened, leg
+            if way.legs:
+                moving.append(opened)
+            else:
+                self._settle(opened, now_s)
         if moving:
             after_s = 0.0 if at_once else self.constants.begin_s
-            self.at(self.now_s + after_s, lambda: self._begin_copies(moving))
+            self.at(now_s + after_s, lambda: self._begin_copies(moving))
 
     def cancel(self, partition: TopicPartition, broker: BrokerId | None = None) -> None:
         """Stop a reassignment, or a broker's copy to another log dir, and free what it has written."""
         opened = self._open.pop((partition, broker), None)
         if opened is not None:
             size = self.size_of(partition)
-            for key in opened.copies:
-                del self._copies[key]
+            places = {key: self._copies.pop(key)[1].place for key in opened.copies}
             for key, left in self.flows.stop(opened.copies).items():
-                self.used[self._dir_into(opened.start, key)] -= max(0.0, size - left)
+                self.used[places[key]] -= max(0.0, size - left)
 
     def at(self, at_s: float, what: Callable[[], object]) -> None:
         """Do something at a moment, or at the beginning of its grain."""
@@ -217,17 +178,13 @@ class Movement:
 
     def size_of(self, partition: TopicPartition) -> float:
         """Return the bytes of the leader's replica now."""
-        size, written, most = self._sizes.get(partition) or self._size_at_start(partition)
+        return self._size(partition.topic, self.ground.holding(partition, self.loads))
+
+    def _size(self, topic: str, holding: Holding) -> float:
+        size, written, most, _, _ = holding
         if not written or size >= most:
             return size
-        return min(size + written * self.loads.usual_s(partition.topic, self.flows.now_s), most)
-
-    def _size_at_start(self, partition: TopicPartition) -> _Size:
-        found = self._snapshot.partition(partition)
-        size, loads = 0.0 if found is None else float(found.size_bytes), self.loads
-        known = _Size(size, loads.of(partition).leader_in, max(size, loads.limits.get(partition, 0.0)))
-        self._sizes[partition] = known
-        return known
+        return min(size + written * self.loads.usual_s(topic, self.flows.now_s), most)
 
     def left(self) -> dict[CopyKey, float]:
         """Return the bytes that each copy under way has left."""
@@ -241,17 +198,18 @@ class Movement:
     def arrivals(self, partition: TopicPartition) -> Mapping[BrokerId, str]:
         """Return the log dirs that a partition's step copies into."""
         opened = self._open.get((partition, None))
-        return {} if opened is None else opened.start.arrivals
+        return {} if opened is None else opened.way.start.arrivals
 
     def redirect(self, key: CopyKey, sender: BrokerId | None, left_bytes: float, *, stops: bool) -> None:
         """Let a copy go on from another broker, or stop it until it is redirected again."""
         self.flows.stop([key])
         self._redirected.add(key)
         if not stops:
-            opened = self._copies[key]
-            links = self.links.copy_between(sender, key.broker, opened.start.arrivals.get(key.broker))
-            grows, ceiling = self._written(key), self.constants.copy_ceiling
-            self.flows.begin(Flow(key=key, links=links, left_bytes=left_bytes, grows=grows, ceiling=ceiling))
+            opened, _ = self._copies[key]
+            leg = self.ground.between(sender, key, opened.way.start.arrivals.get(key.broker))
+            self._copies[key] = opened, leg
+            route = (*leg.links, self.links.pair(sender, key.broker))
+            self.flows.begin(Flow(key, route, left_bytes, self._written(key), self.constants.copy_ceiling))
             self.flows.capacity = self.links.capacity
 
     def endless(self) -> list[TopicPartition]:
@@ -260,93 +218,87 @@ class Movement:
 
     def _begin_copies(self, opened: Iterable[_Open]) -> None:
         ceiling, links = self.constants.copy_ceiling, self.links
+        nothing, redirected = (links.nothing,), self._redirected
         for each in opened:
-            start = each.start
-            if self._open.get(start.key) is not each:
+            way, _ = each
+            if self._open.get(way.key) is not each:
                 continue
-            for key in sorted(each.copies - self._redirected):
-                grows = self._written(key)
-                path = start.arrivals.get(key.broker)
-                if key.within:
-                    route = links.copy_within(key.broker, path or ANY_DIR)
-                else:
-                    route = links.copy_between(start.sender, key.broker, path)
-                left = self.to_copy(key, start.step)
-                self.flows.begin(Flow(key=key, links=route, left_bytes=left, grows=grows, ceiling=ceiling))
+            for leg in way.legs:
+                key = leg.key
+                if key in redirected:
+                    continue
+                pair = nothing
+                if links.pairs_matter and not key.within:
+                    pair = (links.pair(way.start.sender, key.broker),)
+                left = self.to_copy(key, way)
+                grows = self._grows_now(key.partition.topic, way.holding.written)
+                self.flows.begin(Flow(key, leg.links + pair, left, grows, ceiling))
         self.flows.capacity = links.capacity
 
-    def to_copy(self, key: CopyKey, step: Step, /) -> float:
+    def to_copy(self, key: CopyKey, way: Itinerary, /) -> float:
         """Return the bytes that a copy has to bring when it begins."""
-        size = self.size_of(key.partition) or float(step.size_bytes)
-        return self._own(key, size) if key.within else size
+        if key.within and key.broker in way.holding.places:
+            return way.holding.places[key.broker][1]
+        return self._whole(way)
 
-    def _own(self, key: CopyKey, size: float) -> float:
-        found = self._snapshot.partition(key.partition)
-        return size if found is None else float(found.own_sizes.get(key.broker, size))
+    def _whole(self, way: Itinerary) -> float:
+        """Return the bytes of the leader's replica now; as the plan knows them if the snapshot does not."""
+        step = way.start.step
+        return self._size(step.partition.topic, way.holding) or float(step.size_bytes)
 
     def _copy_ended(self, key: CopyKey, at_s: float) -> None:
-        opened = self._copies.pop(key)
+        opened, leg = self._copies.pop(key)
+        way, copies = opened
+        copies.discard(key)
         self._redirected.discard(key)
-        opened.copies.discard(key)
         self._hours_left = WEEK_HOURS
-        if self.loads.known:
-            self._grow(key.partition, self._dir_into(opened.start, key), 1)
-        if not opened.copies:
+        if way.holding.written:
+            self._grow(way, leg.place, 1)
+        if not copies:
             self._settle(opened, at_s)
 
     def _settle(self, opened: _Open, at_s: float) -> None:
         """End a step a while after its last copy; those of one moment share an event."""
-        self._together(self._settling, at_s + self.constants.settle_s, opened, self._end)
-
-    def _together(
-        self, waiting: dict[float, list[T]], at_s: float, what: T, then: Callable[[list[T]], None]
-    ) -> None:
-        at_s = self._moment(at_s)
-        if at_s not in waiting:
-            waiting[at_s] = []
-            self.at(at_s, lambda: then(waiting.pop(at_s)))
-        waiting[at_s].append(what)
+        at_s = self._moment(at_s + self.constants.settle_s)
+        settling = self._settling.get(at_s)
+        if settling is None:
+            settling = self._settling[at_s] = []
+            self.at(at_s, lambda: self._end(self._settling.pop(at_s)))
+        settling.append(opened)
 
     def _end(self, settled: list[_Open]) -> None:
+        """End steps; the room of replicas that they replace is freed a while later."""
+        now_s, gone, open_ones = self.flows.now_s, [], self._open
         for opened in settled:
-            if self._open.get(opened.start.key) is opened:
-                del self._open[opened.start.key]
-                self._finished.append(Finished(opened.start, self.now_s))
-                self._free(opened.start)
-
-    def _free(self, start: Start) -> None:
-        """Free the room of replaced replicas, a while after they were removed."""
-        step = start.step
-        found = self._snapshot.partition(step.partition)
-        lies = {} if found is None else found.log_dirs
-        size, at_s = self.size_of(step.partition) or float(step.size_bytes), self.now_s
-        own = {} if found is None else found.own_sizes
-        for broker in (*step.removing, *_within(start)):
-            place = self.links.dir_of(broker, lies.get(broker))
-            gone = float(own.get(broker, size))
-            if self.loads.known:
-                self._grow(step.partition, place, -1)
-            self._together(
-                self._releasing, at_s + self.constants.delete_delay_s, (place, gone), self._release
-            )
+            way = opened.way
+            if open_ones.get(way.key) is not opened:
+                continue
+            del open_ones[way.key]
+            self._finished.append(Finished(way.start, now_s))
+            for place, own in way.leaves:
+                gone.append((place, self._whole(way) if own is None else own))
+                if way.holding.written:
+                    self._grow(way, place, -1)
+        if gone:
+            self.at(now_s + self.constants.delete_delay_s, lambda: self._release(gone))
 
     def _release(self, gone: list[tuple[int, float]]) -> None:
         for place, size in gone:
             self.used[place] -= size
 
-    def _grow(self, partition: TopicPartition, place: int, sign: int) -> None:
+    def _grow(self, way: Itinerary, place: int, sign: int) -> None:
         """Let a log dir grow by what is written to a partition, or no longer."""
-        now = self.size_of(partition)
-        _, written, most = self._sizes[partition]
-        grows = sign * written if now < most else 0.0
-        self._growing[partition.topic, place] += grows
-        self._grows[place] += grows * self.loads.share(partition.topic, self._hour)
+        topic, holding = way.start.step.partition.topic, way.holding
+        if self.loads.known and self._size(topic, holding) < holding.most:
+            self._growing[topic, place] += sign * holding.written
+            self._grows[place] += sign * self._grows_now(topic, holding.written)
+
+    def _grows_now(self, topic: str, written: float) -> float:
+        """Return what producers write in this hour, if they write so much on average."""
+        return written * self.loads.share(topic, self._hour) if written else 0.0
 
     def _written(self, key: CopyKey) -> float:
-        return self.loads.written(key.partition, self._hour)
-
-    def _dir_into(self, start: Start, key: CopyKey) -> int:
-        return self.links.dir_of(key.broker, start.arrivals.get(key.broker))
+        return self._grows_now(key.partition.topic, self._copies[key][0].way.holding.written)
 
     def _passed(self, seconds: float) -> None:
         first = self.links.first_dir
@@ -371,25 +323,3 @@ class Movement:
         self.flows.grow(self._written)
         self._hours_left -= 1
         self._edge_s = loads.edge_s(self._hours + 1) if loads.by_hour and self._hours_left > 0 else inf
-
-
-def _within(start: Start) -> list[BrokerId]:
-    """Return the brokers whose replica changes its log dir."""
-    return [broker for broker in start.arrivals if broker in start.step.before]
-
-
-def _used(snapshot: Snapshot, links: Links) -> Floats:
-    """Return the bytes in use of each log dir: of its file system, or of its replicas if that is unknown."""
-    used = np.zeros(len(links.log_dirs))
-    known = np.zeros(len(links.log_dirs), dtype=bool)
-    for broker in snapshot.brokers:
-        for each in broker.log_dirs:
-            if each.total_bytes is not None and each.usable_bytes is not None:
-                at = links.dir_of(broker.id, each.path)
-                used[at], known[at] = each.total_bytes - each.usable_bytes, True
-    if not known[: len(links.log_dirs) - len(links.brokers)].all():
-        for partition in snapshot.partitions:
-            for copy in partition.copies:
-                at = links.dir_of(copy.broker, copy.log_dir)
-                used[at] += 0 if known[at] else copy.size_bytes
-    return used

@@ -27,6 +27,8 @@ class Shares(NamedTuple):
 
     rates: Floats
     held_by: Ints
+    link_rates: Floats
+    """What passes each link."""
 
 
 if TYPE_CHECKING:
@@ -52,9 +54,11 @@ def max_min(links: Ints, capacity: Floats, ceilings: Floats) -> Shares:
     """
     rates = np.zeros(links.shape[1])
     held_by = np.full(links.shape[1], OWN_CEILING, dtype=np.int64)
-    left, size, width = np.maximum(capacity, 0.0), len(capacity), len(links)
-    here, most, rest = links, ceilings, np.arange(links.shape[1])
-    counts = np.bincount(links.ravel(), minlength=size)
+    left, size = np.maximum(capacity, 0.0), len(capacity)
+    limited = np.isfinite(capacity)[links].any(axis=1)
+    here, most, rest = links[limited if limited.any() else [0]], ceilings, np.arange(links.shape[1])
+    width = len(here)
+    counts = np.bincount(here.ravel(), minlength=size)
     while len(rest):
         share = np.divide(left, counts, out=np.full(size, np.inf), where=counts > 0)
         offers = share[here]
@@ -75,4 +79,5 @@ def max_min(links: Ints, capacity: Floats, ceilings: Floats) -> Shares:
             left = np.maximum(left - np.bincount(out.ravel(), np.tile(got, width), minlength=size), 0.0)
         stay = np.flatnonzero(~done)
         here, most, rest = here[:, stay], most[stay], rest[stay]
-    return Shares(rates, held_by)
+    passing = np.bincount(links.ravel(), np.tile(rates, len(links)), minlength=size)
+    return Shares(rates, held_by, passing.astype(np.float64, copy=False))

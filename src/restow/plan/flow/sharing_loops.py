@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 def max_min_by_loops(links: Ints, capacity: Floats, ceilings: Floats) -> Shares:
     """Return what `max_min` returns."""
     many = links.shape[1]
-    rates, held_by = np.zeros(many), np.full(many, -1, dtype=np.int64)
-    _share(np.ascontiguousarray(links), np.maximum(capacity, 0.0), ceilings.copy(), rates, held_by)
-    return Shares(rates, held_by)
+    rates, held_by = np.empty(many), np.empty(many, dtype=np.int64)
+    passing = np.zeros(len(capacity))
+    _share(links, capacity, ceilings, rates, held_by, passing)
+    return Shares(rates, held_by, passing)
 
 
 @compiled
-def _share(links: Ints, left: Floats, ceilings: Floats, rates: Floats, held_by: Ints) -> None:
+def _share(
+    links: Ints, capacity: Floats, ceilings: Floats, rates: Floats, held_by: Ints, passing: Floats
+) -> None:
     width, many = links.shape
-    size = len(left)
+    size = len(capacity)
+    left = np.maximum(capacity, 0.0)
     counts, share, used = np.zeros(size, np.int64), np.empty(size), np.empty(size)
     full = np.empty(size, np.bool_)
     rest, gone, level = np.arange(many), np.empty(many, np.int64), np.empty(many)
-    for row in range(width):
+    rows = _limited(links, capacity)
+    for row in rows:
         for flow in range(many):
             counts[links[row, flow]] += 1
     while many:
@@ -41,18 +46,18 @@ def _share(links: Ints, left: Floats, ceilings: Floats, rates: Floats, held_by: 
             full[link] = True
             used[link] = 0.0
         for flow in rest[:many]:
-            level[flow] = ceilings[flow]
-            for row in range(width):
+            level[flow], held_by[flow] = ceilings[flow], -1
+            for row in rows:
                 if share[links[row, flow]] < level[flow]:
                     level[flow] = share[links[row, flow]]
                     held_by[flow] = row
-            for row in range(width):
+            for row in rows:
                 if share[links[row, flow]] > level[flow]:
                     full[links[row, flow]] = False
         done = stay = 0
         for flow in rest[:many]:
             ends = ceilings[flow] <= level[flow]
-            for row in range(width):
+            for row in rows:
                 ends = ends or (full[links[row, flow]] and share[links[row, flow]] <= level[flow])
             if ends:
                 gone[done] = flow
@@ -63,9 +68,25 @@ def _share(links: Ints, left: Floats, ceilings: Floats, rates: Floats, held_by: 
                 rest[stay] = flow
                 stay += 1
         many = stay
-        for row in range(width):
+        for row in rows:
             for flow in gone[:done]:
                 counts[links[row, flow]] -= 1
                 used[links[row, flow]] += level[flow]
         for link in range(size):
             left[link] = max(left[link] - used[link], 0.0)
+    for row in range(width):
+        for flow in range(links.shape[1]):
+            passing[links[row, flow]] += rates[flow]
+
+
+@compiled
+def _limited(links: Ints, capacity: Floats) -> Ints:
+    """Return the rows in which any link has a limit: the others hold nothing back."""
+    rows, found = np.empty(len(links), np.int64), 0
+    for row in range(len(links)):
+        for link in links[row]:
+            if capacity[link] < np.inf:
+                rows[found] = row
+                found += 1
+                break
+    return rows[:found]

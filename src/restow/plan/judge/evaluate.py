@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from restow.plan.request.request import PlanRequest
 
     Loads = Mapping[str, tuple[float, float]]
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,17 +295,41 @@ def _scores(
         for broker in snapshot.brokers
         if not broker.log_dirs or not all(each.failed for each in broker.log_dirs)
     }
+    expected = 0.0
     for name, partition in snapshot.all_partitions():
         carried = _carried(partition, load, rows.get(name))
         move = moves.get(name)
         then = partition.replicas if move is None else move.after
+        own = _differing(partition)
+        expected += _expected_bytes(partition, then, own, request)
+        for table, replicas in ((before, partition.replicas), (after, then)):
+            for broker in replicas:
+                table["disk"][broker] += own.get(broker, 0)
         for table, replicas in ((before, partition.replicas), (after, then)):
             leader = next((each for each in replicas if each in working), replicas[0])
             for goal, (leading, following) in carried.items():
                 for broker in replicas:
                     table[goal][broker] += leading if broker == leader else following
     able = sorted(_able(snapshot, request))
-    return {goal: _score(goal, snapshot, load, before[goal], after[goal], able) for goal in after}
+    held = after["disk"]
+    fixed = sum(held[broker] for broker in held if broker not in able)
+    total = {"disk": expected - fixed}
+    return {goal: _score(goal, snapshot, load, before[goal], after[goal], able, total) for goal in after}
+
+
+def _differing(partition: Partition) -> Mapping[BrokerId, int]:
+    """Return by how many bytes present replicas differ from their leader's size."""
+    size, replicas = partition.size_bytes, partition.replicas
+    return {broker: own - size for broker, own in partition.own_sizes.items() if broker in replicas}
+
+
+def _expected_bytes(
+    partition: Partition, then: tuple[BrokerId, ...], own: Mapping[BrokerId, int], request: PlanRequest
+) -> float:
+    """Return what a partition's replicas take, if only those change their size that every plan copies."""
+    kept = then if len(then) < len(partition.replicas) else partition.replicas
+    stays = [own.get(broker, 0) for broker in kept if broker not in request.leaving]
+    return partition.size_bytes * len(then) + float(sum(stays))
 
 
 def _carried(partition: Partition, load: LoadModel | None, row: int | None) -> Loads:
@@ -327,9 +350,10 @@ def _score(
     before: Mapping[BrokerId, float],
     after: Mapping[BrokerId, float],
     able: list[BrokerId],
+    known_total: Mapping[str, float],
 ) -> Score:
     strength = _strength(goal, snapshot, load, able)
-    total = sum(after.get(broker, 0.0) for broker in able)
+    total = known_total.get(goal, sum(after.get(broker, 0.0) for broker in able))
     whole = sum(strength.values())
     everyone = sorted({*before, *after, *able})
     return Score(

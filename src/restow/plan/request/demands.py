@@ -32,6 +32,8 @@ class Slots:
 
     offsets: Ints
     home: Ints
+    own: Floats | None
+    """By how many bytes each replica differs from its leader's size; None if none does."""
     leader: Ints
     mandatory: Bools
     """Forced without a choice: every plan has to copy these."""
@@ -54,7 +56,7 @@ class Slots:
 
 def slots_of(arrays: Arrays, request: PlanRequest, covered: Bools, able: Bools) -> Slots:
     """Lay out the future replicas, and mark those that must move."""
-    offsets, home, dropped = _with_replication_factors(arrays, request, covered)
+    offsets, home, own, dropped = _with_replication_factors(arrays, request, covered)
     part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     there = home >= 0
     excluded = mask_of(arrays, request.except_brokers)
@@ -76,6 +78,7 @@ def slots_of(arrays: Arrays, request: PlanRequest, covered: Bools, able: Bools) 
     return Slots(
         offsets=offsets,
         home=home,
+        own=own,
         leader=leader,
         mandatory=mandatory,
         for_racks=for_racks,
@@ -96,10 +99,12 @@ def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: PlanRequest) ->
     return first_alive(offsets, np.where(home >= 0, home, nowhere), able)
 
 
-def _with_replication_factors(arrays: Arrays, request: PlanRequest, covered: Bools) -> tuple[Ints, Ints, int]:
-    """Return offsets and homes with the requested replication factors, and how many replicas that drops."""
+def _with_replication_factors(
+    arrays: Arrays, request: PlanRequest, covered: Bools
+) -> tuple[Ints, Ints, Floats | None, int]:
+    """Return offsets, homes and own sizes with the requested replication factors, and how many that drops."""
     if not request.replication_factors:
-        return arrays.offsets, arrays.holder, 0
+        return arrays.offsets, arrays.holder, arrays.own, 0
     counts = arrays.counts
     wanted = counts.copy()
     for number in np.flatnonzero(covered).tolist():
@@ -114,7 +119,10 @@ def _with_replication_factors(arrays: Arrays, request: PlanRequest, covered: Boo
     part_of = arrays.part_of
     place = offsets[part_of] + kept - kept[arrays.offsets[part_of]]
     home[place[keep]] = arrays.holder[keep]
-    return offsets, home, int((~keep).sum())
+    own = None if arrays.own is None else np.zeros(len(home))
+    if own is not None and arrays.own is not None:
+        own[place[keep]] = arrays.own[keep]
+    return offsets, home, own, int((~keep).sum())
 
 
 def wanted_replication_factor(arrays: Arrays, request: PlanRequest, number: int) -> int | None:
@@ -123,8 +131,8 @@ def wanted_replication_factor(arrays: Arrays, request: PlanRequest, number: int)
 
 
 def _fullness(arrays: Arrays) -> Floats:
-    size = np.bincount(arrays.holder, arrays.facts.size_bytes[arrays.part_of], minlength=len(arrays.brokers))
-    return size / arrays.facts.disk_bytes
+    each = arrays.facts.size_bytes[arrays.part_of] + (0.0 if arrays.own is None else arrays.own)
+    return np.bincount(arrays.holder, each, minlength=len(arrays.brokers)) / arrays.facts.disk_bytes
 
 
 def _drop(

@@ -29,7 +29,7 @@ from restow.plan.search.problem import Problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from restow.model import Snapshot
+    from restow.model import Plan, Snapshot
     from restow.model.load import LoadModel
     from restow.plan.goals import Columns, Goal
     from restow.plan.request.demands import Slots
@@ -80,6 +80,7 @@ def ask(snapshot: Snapshot, load: LoadModel | None, request: PlanRequest) -> Ask
         rack=arrays.rack,
         offsets=slots.offsets,
         home=slots.home,
+        own=slots.own,
         leader=slots.leader,
         leading=np.stack([columns.leading for _, columns in goals], axis=1),
         following=np.stack([columns.following for _, columns in goals], axis=1),
@@ -112,6 +113,29 @@ def ask(snapshot: Snapshot, load: LoadModel | None, request: PlanRequest) -> Ask
         must=demoted | (np.add.reduceat(forced, slots.offsets[:-1]) > 0),
         problem=problem,
     )
+
+
+def begun(asked: Asked, old: Plan) -> Problem:
+    """Return the problem with the targets of an old plan to begin with, as far as they fit the request."""
+    arrays, problem = asked.arrays, asked.problem
+    begin, leader = problem.home.copy(), problem.leader.copy()
+    number = {name: at for at, name in enumerate(arrays.names)}
+    for move in old.moves:
+        at = number.get(move.partition)
+        if at is None or not {*move.after} <= arrays.index.keys():
+            continue
+        slots = range(int(problem.offsets[at]), int(problem.offsets[at + 1]))
+        if len(move.after) != len(slots):
+            continue
+        wanted = [arrays.index[each] for each in move.after]
+        stays = {slot for slot in slots if int(problem.home[slot]) in wanted and not problem.forced[slot]}
+        come = iter([each for each in wanted if each not in {int(problem.home[slot]) for slot in stays}])
+        for slot in slots:
+            if slot not in stays:
+                begin[slot] = next(come)
+            if begin[slot] == wanted[0]:
+                leader[at] = slot
+    return replace(problem, begin=begin, begin_leader=leader)
 
 
 def _share_before(
@@ -263,7 +287,7 @@ def _bands(
     for number, (goal, columns) in enumerate(goals):
         only_leaders_count = not columns.following.any()
         takes_part = brokers.may_lead if only_leaders_count else brokers.sharing
-        total, now, fixed = _sums(slots, columns, brokers.sharing)
+        total, now, fixed = _sums(slots, columns, brokers.sharing, None if number else slots.own)
         strength = np.where(takes_part, columns.strength, 0.0)
         givers = brokers.cordoned & (not only_leaders_count)
         mean = _shared_out(total - fixed, strength, now, givers)
@@ -322,13 +346,19 @@ def around(mean: Floats, band: float | None, counted: bool) -> tuple[Floats, Flo
     return low, high
 
 
-def _sums(slots: Slots, columns: Columns, sharing: Bools) -> tuple[float, Floats, float]:
-    """Return the total of a goal, each broker's present load, and the load outside the sharing brokers."""
+def _sums(slots: Slots, columns: Columns, sharing: Bools, own: Floats | None) -> tuple[float, Floats, float]:
+    """Return the total of a goal, each broker's present load, and the load outside the sharing brokers.
+
+    Replicas count with their `own` sizes, and in the total those that every plan copies with their leader's.
+    """
     counts = np.diff(slots.offsets)
     total = float((columns.leading + columns.following * (counts - 1)).sum())
     carried = columns.following[slots.part_of]
     carried[slots.leader] = columns.leading
     there = slots.home >= 0
+    if own is not None:
+        total += float(own[~slots.mandatory].sum())
+        carried += own
     now: Floats = np.bincount(slots.home[there], carried[there], minlength=len(sharing)).astype(np.float64)
     stays = there & ~slots.mandatory & ~sharing[slots.home]
     return total, now, float(carried[stays].sum())

@@ -53,7 +53,7 @@ def _balanced(asked: Asked, moves: Sequence[Move]) -> list[Promise]:
     """Return the requested goals that will be balanced, among those that a snapshot shows."""
     if not asked.request.balance:
         return []
-    after = loads_of(asked, sides_of(asked.arrays, moves))[1]
+    after = loads_of(asked, moves, sides_of(asked.arrays, moves))[1]
     found = []
     for number, goal in enumerate(asked.goals):
         share, band = asked.share[:, number], asked.request.bands.get(goal.name, goal.band)
@@ -62,6 +62,10 @@ def _balanced(asked: Asked, moves: Sequence[Move]) -> list[Promise]:
         out = (after[:, number] > asked.problem.upper[:, number] + slack) | (
             after[:, number] < asked.problem.lower[:, number] - slack
         )
+        if number == 0 and asked.problem.own is not None and band is not None:
+            # New replicas may be larger than those they replace: verify goes by what there is in the end.
+            then = share * (float(after[part, 0].sum()) / max(float(share.sum()), 1.0))
+            out |= np.abs(after[:, 0] - then) > then * band + slack
         if goal.name in _SEEN_IN_SNAPSHOTS and band is not None and not (out & part).any():
             brokers = tuple(asked.arrays.brokers[at] for at in np.flatnonzero(part).tolist())
             found.append(Promise(kind="balanced", brokers=brokers, goal=goal.name, band=band))
@@ -101,15 +105,15 @@ def _unfulfilled(asked: Asked, number: int, after: tuple[BrokerId, ...]) -> str 
     """Say which part of the request a partition misses, and why; None if it misses none."""
     request, arrays = asked.request, asked.arrays
     if still := sorted(request.leaving & {*after}):
-        return f"stays on broker {', '.join(map(str, still))}: {_hindrance(arrays, request, number)}"
+        return f"stays on broker {', '.join(map(str, still))}: {hindrance(arrays, request, number)}"
     replication_factor = wanted_replication_factor(arrays, request, number)
     if replication_factor is not None and len(after) != replication_factor and not asked.covered[number]:
-        return f"stays at {len(after)} replicas: {_hindrance(arrays, request, number)}"
+        return f"stays at {len(after)} replicas: {hindrance(arrays, request, number)}"
     if request.fix_racks and not asked.covered[number]:
         racks = {int(arrays.rack[arrays.index[each]]) for each in after}
         possible = racks | {int(each) for each in arrays.rack[asked.able]}
         if len(racks) < min(len(after), len(possible)):
-            return f"stays in {len(racks)} of {len(possible)} racks: {_hindrance(arrays, request, number)}"
+            return f"stays in {len(racks)} of {len(possible)} racks: {hindrance(arrays, request, number)}"
     return _still_leads(asked, number, after)
 
 
@@ -120,7 +124,7 @@ def _still_leads(asked: Asked, number: int, after: tuple[BrokerId, ...]) -> str 
     if leads not in request.demote:
         return None
     if not asked.covered[number]:
-        return f"is led by broker {leads}: {_hindrance(arrays, request, number)}"
+        return f"is led by broker {leads}: {hindrance(arrays, request, number)}"
     if first not in request.demote:
         return (
             f"is led by broker {leads} although broker {first} is its first replica: let that be elected "
@@ -133,7 +137,7 @@ def _still_leads(asked: Asked, number: int, after: tuple[BrokerId, ...]) -> str 
     return f"is led by broker {leads}: no other replica could lead it (in sync: {insync})"
 
 
-def _hindrance(arrays: Arrays, request: PlanRequest, number: int) -> str:
+def hindrance(arrays: Arrays, request: PlanRequest, number: int) -> str:
     """Say why a partition may not change."""
     name, partition = arrays.names[number], arrays.partitions[number]
     if not request.covers(name.topic):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.errors import InvalidInput
+from restow.plan.search.problem import differing
 
 if TYPE_CHECKING:
     from restow.plan.request.framing import Asked
@@ -45,9 +46,12 @@ def load_of(asked: Asked, holder: Ints, leader: Ints) -> Floats:
     some_nowhere = len(there) < len(holder)
     load = np.zeros_like(problem.lower)
     counts = np.diff(problem.offsets)
+    own = differing(problem, holder)
     for goal in range(load.shape[1]):
         carried = np.repeat(problem.following[:, goal], counts)
         carried[leader] = problem.leading[:, goal]
+        if goal == 0 and own is not None:
+            carried += own
         if some_nowhere:
             load[:, goal] = np.bincount(holder[there], carried[there], minlength=len(load))
         else:
@@ -163,10 +167,16 @@ def _load_after(
 ) -> Floats:
     problem = asked.problem
     after = load.copy()
-    for slot in range(int(problem.offsets[number]), int(problem.offsets[number + 1])):
+    span = range(int(problem.offsets[number]), int(problem.offsets[number + 1]))
+    own = {}
+    if problem.own is not None:
+        own = {int(problem.home[slot]): problem.own[slot] for slot in span if not problem.forced[slot]}
+    for slot in span:
         before = problem.leading if slot == leader[number] else problem.following
         then = problem.leading if slot == solution.leader[number] else problem.following
         if holder[slot] >= 0:
             after[holder[slot]] -= before[number]
+            after[holder[slot], 0] -= own.get(int(holder[slot]), 0.0)
         after[solution.holder[slot]] += then[number]
+        after[solution.holder[slot], 0] += own.get(int(solution.holder[slot]), 0.0)
     return after

@@ -130,7 +130,12 @@ class Schedule:
     def admit(self) -> list[Step]:
         """Begin every step that may begin, and return them."""
         admission = self.admission
-        order = [(ways[0][0], ways[0][1], gate, ways) for gate, ways in self._gates.items() if ways]
+        shut = admission.shut
+        order = [
+            (ways[0][0], ways[0][1], gate, ways)
+            for gate, ways in self._gates.items()
+            if ways and not shut(gate)  # none opens while steps begin
+        ]
         heapq.heapify(order)
         begun: list[Step] = []
         held: list[tuple[int, Step]] = []

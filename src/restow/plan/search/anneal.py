@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from restow.plan.search.compiled import compiled
-from restow.plan.search.rules import may_go, settle
+from restow.plan.search.rules import may_go, own_at, settle
 
 if TYPE_CHECKING:
     from restow.plan.search.leaders import Lead
@@ -39,10 +39,6 @@ class Chances(NamedTuple):
     home: Ints
     size: Floats
     """The cost of copying one replica of each partition, in average brokers."""
-    room: Floats
-    """How much of that each broker may hold."""
-    held: Floats
-    """How much of that each broker holds; changed in place."""
     at_first: Floats
     """By goal: how far out of the bands all brokers were at the start."""
 
@@ -72,6 +68,10 @@ class Try(NamedTuple):
     second: int
     """The replica that comes back, or the new leader; -1 if there is none."""
     fare: float
+    less: float
+    """How much more of the first goal leaves `here` than a new replica would have."""
+    more: float
+    """How much more of it comes to `there`."""
 
 
 @compiled
@@ -98,23 +98,25 @@ def anneal(space: SearchSpace, state: SearchState, lead: Lead, chances: Chances,
             tried = _try_replica(space, state, lead, chances, moved, back)
         if tried.there < 0:
             continue
-        _after(lead, tried.here, tried.there, moved, out, after)
+        _after(lead, tried, moved, out, after)
         wrong = _cost(after, chances.at_first)
         change = cooling.penalty * (wrong - _cost(out, chances.at_first)) + tried.fare
         if change > 0 and np.random.random() >= np.exp(-change / heat):
             continue
         if tried.partition >= 0:
             lead.leader[tried.partition] = tried.second
-        elif not _swap(space, state, lead, chances, tried):
+        elif not _swap(space, state, lead, tried, moved[0]):
             continue
         lead.load[tried.here] -= moved
         lead.load[tried.there] += moved
+        lead.load[tried.here, 0] -= tried.less
+        lead.load[tried.there, 0] += tried.more
         out[:] = after
         copied += tried.fare
         if _PENALTY * wrong + copied < best - 1e-9:
             best = _PENALTY * wrong + copied
             best_holder[:], best_leader[:] = state.holder, lead.leader
-    _restore(space, state, chances, best_holder)
+    _restore(space, state, best_holder)
     lead.leader[:] = best_leader
     return best
 
@@ -127,9 +129,9 @@ def _try_leader(lead: Lead, chances: Chances, moved: Floats) -> Try:
     second = first_of + np.random.randint(end - first_of)
     here, there = lead.holder[lead.leader[partition]], lead.holder[second]
     if here == there or not lead.may_lead[there]:
-        return Try(here, -1, partition, -1, second, 0.0)
+        return Try(here, -1, partition, -1, second, 0.0, 0.0, 0.0)
     moved[:] = lead.leading[partition]
-    return Try(here, there, partition, -1, second, 0.0)
+    return Try(here, there, partition, -1, second, 0.0, 0.0, 0.0)
 
 
 @compiled
@@ -145,24 +147,26 @@ def _try_replica(
         second = chances.replicas[np.random.randint(len(chances.replicas))]
         there = state.holder[second]
         if there == here or not _may_swap(space, chances, first, second, here, there):
-            return Try(here, -1, -1, first, second, 0.0)
+            return Try(here, -1, -1, first, second, 0.0, 0.0, 0.0)
         _carried(space, lead, second, back)
         moved -= back
     else:
         there = _somewhere(chances, first, draw)
         if there < 0 or there == here:
-            return Try(here, -1, -1, first, second, 0.0)
+            return Try(here, -1, -1, first, second, 0.0, 0.0, 0.0)
     fare = _fare(space, chances, first, here, there)
     if second >= 0:
         fare += _fare(space, chances, second, there, here)
-    return Try(here, there, -1, first, second, fare)
+    less = own_at(space, first, here) - own_at(space, second, here)
+    more = own_at(space, first, there) - own_at(space, second, there)
+    return Try(here, there, -1, first, second, fare, less, more)
 
 
 @compiled
-def _restore(space: SearchSpace, state: SearchState, chances: Chances, holder: Ints) -> None:
+def _restore(space: SearchSpace, state: SearchState, holder: Ints) -> None:
     for replica in range(len(holder)):
         if state.holder[replica] != holder[replica]:
-            _carry(space, state, chances, replica, holder[replica])
+            settle(space, state, replica, holder[replica])
 
 
 @compiled
@@ -237,11 +241,14 @@ def _out_of_band(lead: Lead) -> Floats:
 
 
 @compiled
-def _after(lead: Lead, here: int, there: int, moved: Floats, out: Floats, after: Floats) -> None:
+def _after(lead: Lead, tried: Try, moved: Floats, out: Floats, after: Floats) -> None:
+    here, there = tried.here, tried.there
     for goal in range(len(out)):
         less, more = lead.load[here, goal], lead.load[there, goal]
-        change = _beyond(lead, here, goal, less - moved[goal]) - _beyond(lead, here, goal, less)
-        change += _beyond(lead, there, goal, more + moved[goal]) - _beyond(lead, there, goal, more)
+        gone = moved[goal] + (tried.less if goal == 0 else 0.0)
+        come = moved[goal] + (tried.more if goal == 0 else 0.0)
+        change = _beyond(lead, here, goal, less - gone) - _beyond(lead, here, goal, less)
+        change += _beyond(lead, there, goal, more + come) - _beyond(lead, there, goal, more)
         after[goal] = out[goal] + change
 
 
@@ -254,14 +261,16 @@ def _cost(out: Floats, at_first: Floats) -> float:
 
 
 @compiled
-def _swap(space: SearchSpace, state: SearchState, lead: Lead, chances: Chances, tried: Try) -> bool:
-    """Swap two replicas if the rules allow it, and return whether they do."""
+def _swap(space: SearchSpace, state: SearchState, lead: Lead, tried: Try, moved: float) -> bool:
+    """Swap two replicas if the rules allow it, and return whether they do.
+
+    `moved` is what goes from here to there of the first goal, own sizes aside.
+    """
     first, second, here, there = tried.first, tried.second, tried.here, tried.there
-    size = chances.size[space.part_of[first]]
-    other = chances.size[space.part_of[second]] if second >= 0 else 0.0
-    if size > other and chances.held[there] + size - other > chances.room[there]:
+    come, back = moved + tried.more, -moved - tried.less
+    if come > 0.0 and lead.load[there, 0] + come > space.room[there]:
         return False
-    if other > size and chances.held[here] + other - size > chances.room[here]:
+    if back > 0.0 and lead.load[here, 0] + back > space.room[here]:
         return False
     for replica, to in ((first, there), (second, here)):
         if replica < 0:
@@ -270,15 +279,7 @@ def _swap(space: SearchSpace, state: SearchState, lead: Lead, chances: Chances, 
             return False
         if not may_go(space, state, replica, to):
             return False
-    _carry(space, state, chances, first, there)
+    settle(space, state, first, there)
     if second >= 0:
-        _carry(space, state, chances, second, here)
+        settle(space, state, second, here)
     return True
-
-
-@compiled
-def _carry(space: SearchSpace, state: SearchState, chances: Chances, replica: int, there: int) -> None:
-    size = chances.size[space.part_of[replica]]
-    chances.held[state.holder[replica]] -= size
-    chances.held[there] += size
-    settle(space, state, replica, there)

@@ -50,6 +50,8 @@ class Arrays:
     """Each partition's topic, by number."""
     offsets: Ints
     holder: Ints
+    own: Floats | None
+    """By how many bytes each replica differs from its leader's size; None if none does."""
     leader: Ints
     """The replica that should lead: the first one on a live broker, or the first."""
     settled: Bools
@@ -101,7 +103,9 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
     alive = np.array([_works(snapshot, broker) for broker in brokers], dtype=bool)
     per_topic = [len(topic.partitions) for topic in snapshot.topics]
     sizes = _sizes(names, partitions)
-    held = np.bincount(holder, np.repeat(sizes, counts), minlength=len(brokers)).astype(np.float64)
+    own = _own(partitions, sizes, offsets)
+    each = np.repeat(sizes, counts) if own is None else np.repeat(sizes, counts) + own
+    held = np.bincount(holder, each, minlength=len(brokers)).astype(np.float64)
     return Arrays(
         brokers=brokers,
         index=index,
@@ -119,6 +123,7 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
         topic=np.repeat(np.arange(len(per_topic), dtype=np.int64), per_topic),
         offsets=offsets,
         holder=holder,
+        own=own,
         leader=first_alive(offsets, holder, alive),
         settled=_settled(partitions),
         lagging=_lagging(
@@ -199,6 +204,20 @@ def _sizes(names: Sequence[TopicPartition], partitions: Sequence[Partition]) -> 
     return sizes
 
 
+def _own(partitions: Sequence[Partition], sizes: Floats, offsets: Ints) -> Floats | None:
+    """Return by how much each replica's own size differs from its leader's, as far as brokers tell it."""
+    found: dict[int, float] = {}
+    for number, (partition, size) in enumerate(zip(partitions, sizes.tolist(), strict=True)):
+        for broker, _, own, _, future in partition.copies:
+            if own != size and not future and broker in partition.replicas:
+                found[int(offsets[number]) + partition.replicas.index(broker)] = own - size
+    if not found:
+        return None
+    differs = np.zeros(int(offsets[-1]))
+    differs[list(found)] = list(found.values())
+    return differs
+
+
 def _racks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Ints:
     named = {broker.id: broker.rack for broker in snapshot.brokers}
     if all(rack is None for rack in named.values()):
@@ -243,7 +262,7 @@ def _check_sizes(broker: BrokerId, log_dir: LogDir) -> None:
 
 
 def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float, held: Floats) -> Floats:
-    """Return what each broker holds (`held`, by leaders' sizes) plus what fits into its open log dirs.
+    """Return what each broker holds (`held`) plus what fits into its open log dirs.
 
     Cordoned log dirs keep their replicas and receive no more.
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.leaders import Lead, choose_leaders, spread_leaders
+from restow.plan.search.rules import add_own
 from restow.plan.search.scale import sums
 from restow.plan.search.trade import trade_leaders
 
@@ -25,6 +26,7 @@ def lead_of(problem: Problem, scaled: Scaled, holder: Ints, leader: Ints, inside
     brokers = len(problem.rack)
     load = sums(holder, scaled.following, scaled.replicas.part_of, brokers)
     load += sums(holder[leader], scaled.extra, np.arange(len(leader)), brokers)
+    add_own(scaled.replicas, holder, load)
     margin = np.full(load.shape[1], inside)
     margin[scaled.goals] = 0.0
     width = scaled.upper - scaled.lower

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from restow.plan.search.compiled import begin, compiled, pick, step
-from restow.plan.search.rules import change, has_room, may_go, transfer, wrong
+from restow.plan.search.rules import change, has_room, may_go, own_at, transfer, wrong
 
 if TYPE_CHECKING:
     from restow.plan.search.problem import Bools, Floats, Ints, SearchSpace, SearchState
@@ -153,10 +153,11 @@ def _gain(
     """Return the improvement in distance and cost as a negative number; 0 or more if there is none."""
     coming = space.part_of[task.candidates[comes]] if comes >= 0 else -1
     going = space.part_of[task.candidates[goes]] if goes >= 0 else -1
-    gain = change(space, state, broker, coming, going, off[broker])
+    more = _own(space, task, comes, goes, broker)
+    gain = change(space, state, broker, coming, going, more, off[broker])
     if gain >= to_beat and task.cost == 0.0:
         return 0.0
-    gain += change(space, state, other, going, coming, off[other])
+    gain += change(space, state, other, going, coming, _own(space, task, goes, comes, other), off[other])
     if gain >= -off[broker] * _WORTH:
         return 0.0
     if task.cost > 0.0:
@@ -165,6 +166,16 @@ def _gain(
         if goes >= 0:
             gain += off[broker] * _fare(space, task, task.candidates[goes], broker, other)
     return gain
+
+
+@compiled
+def _own(space: SearchSpace, task: Task, comes: int, goes: int, broker: int) -> float:
+    """Return what own sizes add on a broker when one candidate comes and another goes; -1 for none."""
+    if len(space.own) == 0:
+        return 0.0
+    coming = task.candidates[comes] if comes >= 0 else -1
+    going = task.candidates[goes] if goes >= 0 else -1
+    return own_at(space, coming, broker) - own_at(space, going, broker)
 
 
 @compiled
@@ -196,7 +207,10 @@ def _possible(
             return False
         if not may_go(space, state, replica, other):
             return False
-    return has_room(space, state, broker, coming, going) and has_room(space, state, other, going, coming)
+    more, less = _own(space, task, comes, goes, broker), _own(space, task, goes, comes, other)
+    return has_room(space, state, broker, coming, going, more) and has_room(
+        space, state, other, going, coming, less
+    )
 
 
 @compiled

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.compiled import begin, compiled, pick, step
-from restow.plan.search.rules import may_go, settle
+from restow.plan.search.rules import may_go, own_at, settle
 
 if TYPE_CHECKING:
     from restow.plan.search.problem import Floats, Ints, SearchSpace, SearchState
@@ -110,6 +110,7 @@ def _take(space: SearchSpace, state: SearchState, replica: int, there: int) -> N
         settle(space, state, replica, there)
     for goal in range(state.load.shape[1]):
         state.load[there, goal] += space.weight[partition, goal]
+    state.load[there, 0] += own_at(space, replica, there)
 
 
 @compiled
@@ -122,7 +123,7 @@ def _best_receiver(
     size = weight[partition, 0]
     best, best_score, best_is_over = -1, np.inf, True
     for broker in receivers:
-        if load[broker, 0] + size > room[broker]:
+        if load[broker, 0] + size + own_at(space, replica, broker) > room[broker]:
             continue
         score, over = 0.0, False
         for goal in range(load.shape[1]):

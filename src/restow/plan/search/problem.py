@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -35,6 +36,10 @@ class SearchSpace(NamedTuple):
     """Each partition's topic."""
     topic_most: Ints
     """The most replicas of each topic that one broker may have; empty without such a limit."""
+    home: Ints
+    """The broker where each replica may stay; -1 for those that must move or do not exist yet."""
+    own: Floats
+    """By how much more of the first goal each replica has at home than a new one; empty if none differs."""
 
 
 class SearchState(NamedTuple):
@@ -84,6 +89,10 @@ class Problem:
     """Replicas that may move."""
     may_change_leader: Bools
     """Partitions whose leader may change."""
+    own: Floats | None = None
+    """By how many bytes each replica at home differs from its leader's size, which a new one gets; None if
+    none differs.
+    """
     importance: Floats | None = None
     """By goal: how much being out of band counts; all the same if None."""
     pinned: Ints | None = None
@@ -94,9 +103,22 @@ class Problem:
     """The most replicas of each topic that one broker should have; empty or None without such a limit."""
     topic_leaders: Ints | None = None
     """The same for leaders."""
+    begin: Ints | None = None
+    """The broker of each replica in an earlier plan, where the search begins; None if there was none."""
+    begin_leader: Ints | None = None
+    """The leading replica of each partition in that plan."""
     sheds: bool = True
     """Whether overloaded brokers give replicas away; otherwise only forced replicas move."""
     seed: int = 0
+
+
+class Progress(NamedTuple):
+    """How far the search is: what the placement that it works on copies, and how far it is out of band."""
+
+    stage: str
+    copied_bytes: float
+    out_of_band: float
+    """In average loads of a broker, added up over brokers and goals of replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +133,27 @@ class Solution:
     """The distance from the bands that remains."""
     finished: bool = True
     """Whether the search ended by itself and not because time was up."""
+    prices: Floats | None = None
+    """Brokers × goals: the prices of load that the search went by, in bytes for a unit; None if it needed
+    none.
+    """
+
+
+def differing(problem: Problem, holder: Ints) -> Floats | None:
+    """Return by how many bytes replicas differ from their leader's size where they are; None if none does.
+
+    A broker that had a replica of the partition before still has it, whichever replica is counted there.
+    """
+    if problem.own is None:
+        return None
+    counts = np.diff(problem.offsets)
+    part_of = np.repeat(np.arange(len(counts)), counts)
+    home = np.where(problem.forced, -1, problem.home)
+    more: Floats = np.where(holder == home, problem.own, 0.0)
+    for apart in range(1, int(counts.max(initial=1))):
+        same = part_of[apart:] == part_of[:-apart]
+        later, earlier = slice(apart, None), slice(None, -apart)
+        for one, other in ((later, earlier), (earlier, later)):
+            there = same & (holder[one] == home[other]) & (holder[one] >= 0)
+            more[one] = np.where(there, problem.own[other], more[one])
+    return more

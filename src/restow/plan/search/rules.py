@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from restow.plan.search.compiled import compiled
 
 if TYPE_CHECKING:
-    from restow.plan.search.problem import Floats, SearchSpace, SearchState
+    from restow.plan.search.problem import Floats, Ints, SearchSpace, SearchState
 
 
 @compiled
@@ -59,14 +59,38 @@ def racks_of(space: SearchSpace, state: SearchState, partition: int) -> int:
 
 
 @compiled
-def has_room(space: SearchSpace, state: SearchState, broker: int, comes: int, goes: int) -> bool:
-    """Return whether a broker has disk space for one replica more and another less; -1 for none."""
-    size = 0.0
+def has_room(space: SearchSpace, state: SearchState, broker: int, comes: int, goes: int, more: float) -> bool:
+    """Return whether a broker has disk space for one partition's replica more and another's less.
+
+    -1 is no partition; `more` is what their own sizes add.
+    """
+    size = more
     if comes >= 0:
         size += space.weight[comes, 0]
     if goes >= 0:
         size -= space.weight[goes, 0]
     return size <= 0.0 or state.load[broker, 0] + size <= space.room[broker]
+
+
+@compiled
+def own_at(space: SearchSpace, replica: int, broker: int) -> float:
+    """Return how much more of the first goal a replica has on a broker than a new one would."""
+    if len(space.own) == 0 or replica < 0:
+        return 0.0
+    partition = space.part_of[replica]
+    for other in range(space.offsets[partition], space.offsets[partition + 1]):
+        if space.home[other] == broker:
+            return float(space.own[other])
+    return 0.0
+
+
+@compiled
+def add_own(space: SearchSpace, holder: Ints, load: Floats) -> None:
+    """Count replicas that have a size of their own with it."""
+    if len(space.own):
+        for replica in range(len(holder)):
+            if holder[replica] >= 0:
+                load[holder[replica], 0] += own_at(space, replica, holder[replica])
 
 
 @compiled
@@ -84,12 +108,22 @@ def wrong(load: Floats, lower: Floats, upper: Floats, broker: int) -> float:
 
 @compiled
 def wrong_after(
-    load: Floats, lower: Floats, upper: Floats, broker: int, weight: Floats, comes: int, goes: int
+    load: Floats,
+    lower: Floats,
+    upper: Floats,
+    broker: int,
+    weight: Floats,
+    comes: int,
+    goes: int,
+    more: float = 0.0,
 ) -> float:
-    """Return the distance if one partition's replica came and another's went; -1 for none."""
+    """Return the distance if one partition's replica came and another's went; -1 for none.
+
+    `more` is what their own sizes add to the first goal.
+    """
     total = 0.0
     for goal in range(load.shape[1]):
-        value = load[broker, goal]
+        value = load[broker, goal] + (more if goal == 0 else 0.0)
         if comes >= 0:
             value += weight[comes, goal]
         if goes >= 0:
@@ -102,9 +136,11 @@ def wrong_after(
 
 
 @compiled
-def change(space: SearchSpace, state: SearchState, broker: int, comes: int, goes: int, now: float) -> float:
+def change(
+    space: SearchSpace, state: SearchState, broker: int, comes: int, goes: int, more: float, now: float
+) -> float:
     """Return the change of a broker's distance from its bands when replicas come and go."""
-    after = wrong_after(state.load, space.lower, space.upper, broker, space.weight, comes, goes)
+    after = wrong_after(state.load, space.lower, space.upper, broker, space.weight, comes, goes, more)
     return after - now
 
 
@@ -116,6 +152,8 @@ def transfer(space: SearchSpace, state: SearchState, replica: int, there: int) -
     for goal in range(state.load.shape[1]):
         state.load[here, goal] -= space.weight[partition, goal]
         state.load[there, goal] += space.weight[partition, goal]
+    state.load[here, 0] -= own_at(space, replica, here)
+    state.load[there, 0] += own_at(space, replica, there)
     settle(space, state, replica, there)
 
 

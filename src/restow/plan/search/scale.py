@@ -8,6 +8,7 @@ import numpy as np
 
 from restow.plan.search.compiled import compiled
 from restow.plan.search.problem import SearchSpace
+from restow.plan.search.rules import add_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,13 +57,10 @@ def scale(problem: Problem) -> Scaled:
     unit = average if problem.importance is None else average / problem.importance
     lower, upper = problem.lower / unit, problem.upper / unit
     following, extra, weight = _shares(problem, unit, goals, alone)
-    now = sums(problem.home, weight, part_of, len(problem.rack))
+    home = np.where(problem.forced, -1, problem.home)
+    own = np.zeros(0) if problem.own is None else np.where(home >= 0, problem.own / unit[0], 0.0)
     led = np.where(total > 0, 1.0 - stays / np.where(total > 0, total, 1.0), 0.0)[goals]
     first = np.where(alone, -1, problem.home[problem.leader])
-    whole = now + sums(first, extra, np.arange(len(first)), len(problem.rack))[:, goals]
-    low, high = _without_leading(lower[:, goals], upper[:, goals], led, now, whole)
-    aim_low, aim_high = _inside(low, high, now, _INSIDE)
-    lowest, highest = _inside(low, high, now, _BARELY_INSIDE)
     none = np.zeros(0, dtype=np.int64)
     space = SearchSpace(
         weight=weight,
@@ -70,14 +68,21 @@ def scale(problem: Problem) -> Scaled:
         offsets=problem.offsets,
         rack=problem.rack,
         racks_wanted=problem.racks_wanted,
-        lower=aim_low,
-        upper=aim_high,
+        lower=lower,
+        upper=upper,
         room=problem.room / unit[0],
         topic=none if problem.topic is None else problem.topic,
         topic_most=none if problem.topic_replicas is None else problem.topic_replicas,
+        home=home,
+        own=own,
     )
+    now = held(space, problem.home)
+    whole = now + sums(first, extra, np.arange(len(first)), len(problem.rack))[:, goals]
+    low, high = _without_leading(lower[:, goals], upper[:, goals], led, now, whole)
+    aim_low, aim_high = _inside(low, high, now, _INSIDE)
+    lowest, highest = _inside(low, high, now, _BARELY_INSIDE)
     return Scaled(
-        replicas=space,
+        replicas=space._replace(lower=aim_low, upper=aim_high),
         lowest=lowest,
         highest=highest,
         goals=goals,
@@ -87,6 +92,13 @@ def scale(problem: Problem) -> Scaled:
         upper=upper,
         size=problem.following[:, 0] / average[0],
     )
+
+
+def held(space: SearchSpace, holder: Ints) -> Floats:
+    """Return brokers × goals: the load of replicas, each with its own size; -1 is no broker."""
+    load = sums(holder, space.weight, space.part_of, len(space.rack))
+    add_own(space, holder, load)
+    return load
 
 
 @compiled

@@ -103,6 +103,8 @@ def _shuffle(space: SearchSpace, held: Ints, mine: Ints, weight: Floats) -> None
         partition, length = space.part_of[each], 1e-300
         for goal in range(goals):
             one = space.weight[partition, goal]
+            if goal == 0 and len(space.own):
+                one += space.own[each]
             weight[place, goal] = one
             length += one * one
         weight[place, goals] = 1.0 / np.sqrt(length)

@@ -11,16 +11,20 @@ is up, the best so far is the answer; forced replicas have their place by then.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from restow.plan.search.begin import as_begun, begin_with
 from restow.plan.search.compiled import COMPILES, as_if_compiled, by_group
+from restow.plan.search.guided import guided, is_priced
 from restow.plan.search.lead import choose, lead_of, out_of_band, table
 from restow.plan.search.mend import Task, mend
 from restow.plan.search.place import in_order, pin, place
-from restow.plan.search.problem import Problem, SearchSpace, SearchState, Solution
-from restow.plan.search.scale import drained_to, filled_to, scale, sums
+from restow.plan.search.prices import Market
+from restow.plan.search.problem import Problem, Progress, SearchSpace, SearchState, Solution
+from restow.plan.search.rules import wrong
+from restow.plan.search.scale import drained_to, filled_to, held, scale
 from restow.plan.search.shed import shed
 from restow.plan.search.thrift import save
 from restow.plan.search.tries import TINY, improve
@@ -52,6 +56,8 @@ _SAVINGS, _TRIES_EACH = 60, 100
 # while a round saves this share.
 _WORTH_A_TURN = 1e-3
 _SLACK = 1e-9
+# A broker this far out of its bands after shedding and filling, squared and in average loads: prices decide.
+_ASTRAY = 0.01
 
 
 def never() -> bool:
@@ -59,15 +65,37 @@ def never() -> bool:
     return False
 
 
+def silent(progress: Progress) -> None:
+    """Tell nobody."""
+
+
+class Watch(NamedTuple):
+    """Who stops the search, and who hears how far it is."""
+
+    out_of_time: Callable[[], bool]
+    tell: Callable[[Progress], None]
+
+    def say(self, stage: str, problem: Problem, space: SearchSpace, state: SearchState) -> None:
+        if self.tell is silent:
+            return
+        over = np.maximum(state.load - space.upper, 0.0) + np.maximum(space.lower - state.load, 0.0)
+        self.tell(Progress(stage, _copied(problem, space, state), float(over.sum())))
+
+
 def solve(
-    problem: Problem, out_of_time: Callable[[], bool] = never, *, enough_bytes: float = 0.0
+    problem: Problem,
+    out_of_time: Callable[[], bool] = never,
+    *,
+    enough_bytes: float = 0.0,
+    tell: Callable[[Progress], None] = silent,
 ) -> Solution:
     """Return the best assignment found. With `enough_bytes` or fewer copied, it looks for no savings."""
     with as_if_compiled(few=len(problem.home) <= TINY):
-        return _solve(problem, out_of_time, enough_bytes)
+        return _solve(problem, Watch(out_of_time, tell), enough_bytes)
 
 
-def _solve(problem: Problem, out_of_time: Callable[[], bool], enough_bytes: float) -> Solution:
+def _solve(problem: Problem, watch: Watch, enough_bytes: float) -> Solution:
+    out_of_time = watch.out_of_time
     if not COMPILES and len(problem.home) >= _LARGE:
         log.warning("planning is faster with numba: pip install 'restow[plan]'")
     scaled = scale(problem)
@@ -75,10 +103,16 @@ def _solve(problem: Problem, out_of_time: Callable[[], bool], enough_bytes: floa
     state, movers, homeless = _settle_forced(problem, space)
     if homeless.size:
         return Solution(holder=state.holder, leader=problem.leader, homeless=homeless, wrong=np.inf)
+    if problem.begin is not None:
+        movers = np.concatenate((movers, begin_with(problem, space, state)))
+        if kept := as_begun(problem, scaled, state):
+            return kept
     tiny = len(problem.home) <= TINY
+    prices = None
     if not tiny:
-        _bring_into_bands(problem, scaled, state, movers, out_of_time, enough_bytes)
+        prices = _bring_into_bands(problem, scaled, state, movers, watch, enough_bytes)
     leader = choose(problem, scaled, state.holder, trades=not tiny)
+    watch.say("leaders and small changes", problem, space, state)
     holder, leader = improve(problem, scaled, state.holder, leader, out_of_time, enough_bytes)
     wrong = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load)
     return Solution(
@@ -87,6 +121,7 @@ def _solve(problem: Problem, out_of_time: Callable[[], bool], enough_bytes: floa
         homeless=homeless,
         wrong=float(np.where(wrong > _SLACK, wrong, 0.0).sum()),
         finished=not out_of_time(),
+        prices=prices,
     )
 
 
@@ -95,24 +130,66 @@ def _bring_into_bands(
     scaled: Scaled,
     state: SearchState,
     movers: Ints,
-    out_of_time: Callable[[], bool],
+    watch: Watch,
     enough_bytes: float,
-) -> None:
-    if problem.sheds and not out_of_time():
-        movers = np.concatenate((movers, _rebalance(problem, scaled.replicas, state)))
+) -> Floats | None:
+    """Change the state, and return the prices of load, if it took any: where mending would copy too much.
+
+    Where the placement by prices cannot be mended, the first placement may still be.
+    """
     kept = scaled.replicas._replace(lower=scaled.lowest, upper=scaled.highest)
-    _mend(problem, kept, state, movers, out_of_time)
-    _save(problem, kept, state, out_of_time, enough_bytes)
+    out_of_time, prices, anew = watch.out_of_time, None, problem.begin is None
+    unguided: tuple[SearchState, Ints] | None = None
+    if problem.sheds and not out_of_time() and anew:
+        movers = np.concatenate((movers, _rebalance(problem, scaled.replicas, state)))
+        watch.say("first placement", problem, kept, state)
+    if problem.sheds and anew and is_priced(problem) and not out_of_time() and _is_astray(kept, state):
+        market = Market(problem)
+        found, inside = market.refine(market.find(out_of_time), out_of_time)
+        prices = market.in_bytes(found)
+        if other := guided(problem, kept, market, inside):
+            unguided = SearchState(state.load.copy(), state.holder.copy(), state.spread.copy()), movers
+            _become(state, other)
+            movers = np.flatnonzero(state.holder != problem.home)
+        watch.say("placement by prices", problem, kept, state)
+    _mend(problem, kept, state, movers, watch)
+    if unguided is not None and _distance(kept, state) > _SLACK and not out_of_time():
+        first, movers = unguided
+        _mend(problem, kept, first, movers, watch)
+        if _distance(kept, first) < _distance(kept, state):
+            _become(state, first)
+    if anew:
+        _save(problem, kept, state, watch, enough_bytes)
+    return prices
+
+
+def _become(state: SearchState, other: SearchState) -> None:
+    for mine, new in zip(state, other, strict=True):
+        mine[:] = new
+
+
+def _distance(space: SearchSpace, state: SearchState) -> float:
+    """Return how far all brokers are out of their bands, squared and in average loads."""
+    return sum(wrong(state.load, space.lower, space.upper, broker) for broker in range(len(space.rack)))
+
+
+def _is_astray(space: SearchSpace, state: SearchState) -> bool:
+    distances = (wrong(state.load, space.lower, space.upper, broker) for broker in range(len(space.rack)))
+    return max(distances) > _ASTRAY
+
+
+def _copied(problem: Problem, space: SearchSpace, state: SearchState) -> float:
+    away = np.flatnonzero(state.holder != problem.home)
+    return float(problem.following[space.part_of[away], 0].sum())
 
 
 def _settle_forced(problem: Problem, space: SearchSpace) -> tuple[SearchState, Ints, Ints]:
     """Place all forced replicas; return the state, the replicas that moved, and those that fit nowhere."""
-    brokers = len(problem.rack)
     resting = ~problem.forced
     receivers = np.flatnonzero(problem.receives)
     forced = np.flatnonzero(problem.forced)
     holder = np.where(resting, problem.home, -1)
-    load = sums(holder, space.weight, space.part_of, brokers)
+    load = held(space, holder)
     limited = len(space.topic_most) > 0
     rng = np.random.default_rng(problem.seed)
     homeless = forced[:0]
@@ -149,8 +226,8 @@ def _rebalance(problem: Problem, space: SearchSpace, state: SearchState) -> Ints
     keep = drained_to(state.load, space.lower, space.upper, np.zeros(state.load.shape[1]))
     givers = np.flatnonzero((state.load > keep + 1e-9).any(axis=1))
     givers = givers[np.argsort(-(state.load - keep)[givers].max(axis=1), kind="stable")]
-    first_of, held = _by_broker(problem)
-    shedders = np.sort(shed(space, state, givers, keep, first_of, held, problem.seed))
+    first_of, listed = _by_broker(problem)
+    shedders = np.sort(shed(space, state, givers, keep, first_of, listed, problem.seed))
     wanted = _wanted(problem, space, state, shedders)
     rng = np.random.default_rng(problem.seed)
     order = in_order(shedders, space.weight[space.part_of[shedders]], rng)
@@ -162,24 +239,25 @@ def _save(
     problem: Problem,
     space: SearchSpace,
     state: SearchState,
-    out_of_time: Callable[[], bool],
+    watch: Watch,
     enough_bytes: float,
 ) -> None:
     """Return replicas home that need not move, while that saves enough."""
     away = np.flatnonzero(state.holder != problem.home)
-    copied = float(problem.following[space.part_of[away], 0].sum())
+    copied = _copied(problem, space, state)
     least = enough_bytes * _THRIFTY
     moved = away[~problem.forced[away]]
     if not moved.size or not problem.sheds or copied <= least:
         return
-    first_of, held = _by_broker(problem)
+    first_of, listed = _by_broker(problem)
     task = Task(np.where(problem.forced, -1, problem.home), moved, problem.receives, 0.0, 0)
     per_share = float(problem.following[:, 0].sum()) / max(float(space.weight[:, 0].sum()), 1e-300)
     for turn in range(_SAVINGS):
-        if copied <= least or out_of_time():
+        if copied <= least or watch.out_of_time():
             return
+        watch.say("saving", problem, space, state)
         tries = _TRIES_EACH * len(moved)
-        saved = per_share * save(space, state, task, moved, first_of, held, tries, problem.seed + turn)
+        saved = per_share * save(space, state, task, moved, first_of, listed, tries, problem.seed + turn)
         copied -= saved
         if saved < copied * _WORTH_A_TURN:
             return
@@ -196,17 +274,15 @@ def _by_broker(problem: Problem) -> tuple[Ints, Ints]:
     return first_of, may[order]
 
 
-def _mend(
-    problem: Problem, space: SearchSpace, state: SearchState, movers: Ints, out_of_time: Callable[[], bool]
-) -> None:
+def _mend(problem: Problem, space: SearchSpace, state: SearchState, movers: Ints, watch: Watch) -> None:
     movers = movers if problem.pinned is None else movers[problem.pinned[movers] < 0]
     home = np.where(problem.forced, -1, problem.home)
     task = Task(home, movers, problem.receives, 0.0, _DRAWN_OF_MOVERS)
-    if _mended(problem, space, state, task, _PROGRESS_OF_MOVERS, out_of_time) or not problem.sheds:
+    if _mended(problem, space, state, task, _PROGRESS_OF_MOVERS, watch) or not problem.sheds:
         return
     everything = np.flatnonzero(problem.movable | problem.forced)
     task = Task(home, everything, problem.receives, _COST, _DRAWN_OF_ALL)
-    _mended(problem, space, state, task, _PROGRESS, out_of_time)
+    _mended(problem, space, state, task, _PROGRESS, watch)
 
 
 def _mended(
@@ -215,13 +291,14 @@ def _mended(
     state: SearchState,
     task: Task,
     progress: float,
-    out_of_time: Callable[[], bool],
+    watch: Watch,
 ) -> bool:
     """Return whether nothing is left to do: all brokers are in band, or time is up."""
     before = np.inf
     for turn in range(_ROUNDS // _ROUNDS_AT_A_TIME):
-        if out_of_time():
+        if watch.out_of_time():
             return True
+        watch.say("mending", problem, space, state)
         off = mend(space, state, task, _ROUNDS_AT_A_TIME, problem.seed + turn)
         if off <= _RIGHT:
             return True

@@ -58,7 +58,11 @@ class Proposals(NamedTuple):
     here: Ints
     there: Ints
     load: Floats
-    """Changes × goals: the load that goes from `here` to `there`."""
+    """Changes × goals: the load that goes from `here` to `there`, if new replicas are all of one size."""
+    less: Floats
+    """How much more of the first goal leaves `here` than that."""
+    more: Floats
+    """How much more of it comes to `there`."""
     fare: Floats
     """The bytes copied in addition, in average brokers."""
     leads: int
@@ -94,9 +98,10 @@ class Tabu:
         self._movers = np.flatnonzero(movable)
         led = problem.may_change_leader & (np.diff(problem.offsets) > 1)
         self._leads = np.flatnonzero(led[self._part_of])
-        total = float(problem.following[:, 0].sum())
-        per_byte = float(scaled.size.sum()) / total if total > 0 else 1.0
-        self._room = problem.room * per_byte
+        self._room = scaled.replicas.room
+        self._own_on = np.zeros((partitions, brokers))
+        if len(scaled.replicas.own):
+            self._own_on[self._part_of[home >= 0], home[home >= 0]] = scaled.replicas.own[home >= 0]
         self._in_rack = np.equal.outer(problem.rack, np.arange(int(problem.rack.max()) + 1)).astype(np.int64)
         one, other = np.triu_indices(len(self._movers), 1) if self._few else (self._movers[:0],) * 2
         apart = self._part_of[self._movers[one]] != self._part_of[self._movers[other]]
@@ -150,6 +155,7 @@ class Tabu:
         board.load = np.stack(
             [np.bincount(holder, each, minlength=on.shape[1]) for each in carried.T], axis=1
         ).astype(np.float64)
+        board.load[:, 0] += (self._own_on * on).sum(axis=0)
         board.copied = float((self._scaled.size[:, None] * (on & ~self._was_on)).sum())
         return board
 
@@ -198,18 +204,19 @@ class Tabu:
         """Return all changes that the rules allow, or many of them."""
         part_of, holder, size = self._part_of, board.holder, self._scaled.size
         carried, allowed = self._carried(board), self._allowed(board)
-        held = np.bincount(holder, size[part_of], minlength=board.on.shape[1])
+        held = board.load[:, 0]
         hot = self._in_trouble(board)
         moves, to = self._moves(allowed, hot, rng)
-        fits = held[to] + size[part_of[moves]] <= self._room[to]
+        fits = held[to] + carried[moves, 0] + self._own_on[part_of[moves], to] <= self._room[to]
         moves, to = moves[fits], to[fits]
         one, other = self._swaps(hot, rng)
         may = allowed[one, holder[other]] & allowed[other, holder[one]]
         one, other = one[may], other[may]
-        more = size[part_of[other]] - size[part_of[one]]
-        fits = (more <= 0) | (held[holder[one]] + more <= self._room[holder[one]])
-        fits &= (more >= 0) | (held[holder[other]] - more <= self._room[holder[other]])
-        one, other = one[fits], other[fits]
+        less, more = self._own_swapped(board, one, other)
+        goes = carried[one, 0] - carried[other, 0]
+        fits = (goes + less >= 0) | (held[holder[one]] - goes - less <= self._room[holder[one]])
+        fits &= (goes + more <= 0) | (held[holder[other]] + goes + more <= self._room[holder[other]])
+        one, other, less, more = one[fits], other[fits], less[fits], more[fits]
         of = part_of[self._leads]
         new = self._leads[
             (board.leader[of] != self._leads)
@@ -226,6 +233,8 @@ class Tabu:
             load=np.concatenate(
                 (carried[moves], carried[one] - carried[other], self._scaled.extra[part_of[new]])
             ),
+            less=np.concatenate((self._own_on[part_of[moves], holder[moves]], less, np.zeros(len(new)))),
+            more=np.concatenate((self._own_on[part_of[moves], to], more, np.zeros(len(new)))),
             fare=np.concatenate(
                 (
                     costs[moves, to],
@@ -235,6 +244,13 @@ class Tabu:
             ),
             leads=len(moves) + len(one),
         )
+
+    def _own_swapped(self, board: _Board, one: Ints, other: Ints) -> tuple[Floats, Floats]:
+        """Return what own sizes add to what leaves the first broker of a swap, and the second gets."""
+        own, part_of = self._own_on, self._part_of
+        here, there = board.holder[one], board.holder[other]
+        less = own[part_of[one], here] - own[part_of[other], here]
+        return less, own[part_of[one], there] - own[part_of[other], there]
 
     def _in_trouble(self, board: _Board) -> Ints:
         """Return movable replicas that are away from home or on brokers out of band; all if none is."""
@@ -277,10 +293,10 @@ class Tabu:
         lower, upper = self._scaled.lower, self._scaled.upper
         now = (np.maximum(board.load - upper, 0.0) + np.maximum(lower - board.load, 0.0)) @ price
         cost = changes.fare - now[changes.here] - now[changes.there]
-        for brokers, loads in (
-            (changes.here, board.load[changes.here] - changes.load),
-            (changes.there, board.load[changes.there] + changes.load),
-        ):
+        gone, come = board.load[changes.here] - changes.load, board.load[changes.there] + changes.load
+        gone[:, 0] -= changes.less
+        come[:, 0] += changes.more
+        for brokers, loads in ((changes.here, gone), (changes.there, come)):
             cost += np.maximum(np.maximum(loads - upper[brokers], lower[brokers] - loads), 0.0) @ price
         first = int(np.argmin(cost))
         part, again = self._part_of[changes.first], barred[0, self._part_of[changes.first], changes.there]
@@ -289,8 +305,8 @@ class Tabu:
         again[changes.leads :] = barred[1, part[changes.leads :], changes.there[changes.leads :]]
         if again[first]:
             load = board.load.copy()
-            load[changes.here[first]] -= changes.load[first]
-            load[changes.there[first]] += changes.load[first]
+            load[changes.here[first]] = gone[first]
+            load[changes.there[first]] = come[first]
             if self._score(load, board.copied + float(changes.fare[first])) < best - _SAME:
                 return first
             cost = np.where(again, np.inf, cost)
@@ -303,6 +319,8 @@ class Tabu:
         here, there = int(changes.here[chosen]), int(changes.there[chosen])
         board.load[here] -= changes.load[chosen]
         board.load[there] += changes.load[chosen]
+        board.load[here, 0] -= changes.less[chosen]
+        board.load[there, 0] += changes.more[chosen]
         board.copied += float(changes.fare[chosen])
         if chosen >= changes.leads:
             board.leader[self._part_of[first]] = first

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.plan.search.compiled import begin, compiled, pick, step
-from restow.plan.search.rules import has_room, may_go, transfer, wrong_after
+from restow.plan.search.rules import has_room, may_go, own_at, transfer, wrong_after
 
 if TYPE_CHECKING:
     from restow.plan.search.mend import Task
@@ -78,10 +78,13 @@ def _possible(
         if goes == comes or not (task.receives[here] or task.home[other] == here):
             return False
     lower, upper, load, weight = space.lower, space.upper, state.load, space.weight
-    if wrong_after(load, lower, upper, home, weight, comes, goes) > _NOTHING:
+    at_home = own_at(space, mover, home) - own_at(space, other, home)
+    at_here = own_at(space, other, here) - own_at(space, mover, here)
+    if wrong_after(load, lower, upper, home, weight, comes, goes, at_home) > _NOTHING:
         return False
-    if wrong_after(load, lower, upper, here, weight, goes, comes) > _NOTHING:
+    if wrong_after(load, lower, upper, here, weight, goes, comes, at_here) > _NOTHING:
         return False
-    if not (has_room(space, state, home, comes, goes) and has_room(space, state, here, goes, comes)):
+    fits = has_room(space, state, home, comes, goes, at_home)
+    if not (fits and has_room(space, state, here, goes, comes, at_here)):
         return False
     return may_go(space, state, mover, home) and (other < 0 or may_go(space, state, other, here))

@@ -10,7 +10,6 @@ from restow.plan.search.anneal import Chances, Cooling, anneal
 from restow.plan.search.compiled import COMPILES
 from restow.plan.search.lead import lead_of, out_of_band, table
 from restow.plan.search.problem import SearchState
-from restow.plan.search.scale import sums
 from restow.plan.search.tabu import Effort, Tabu
 
 if TYPE_CHECKING:
@@ -83,8 +82,6 @@ def improve(
             is_target=problem.receives,
             home=np.where(problem.forced, -1, problem.home),
             size=scaled.size,
-            room=problem.room * _per_byte(problem, scaled),
-            held=sums(holder, scaled.size[:, None], scaled.replicas.part_of, len(problem.rack))[:, 0].copy(),
             at_first=at_first,
         )
         anneal(space, state, lead, chances, _cooling(problem, scaled, turn))
