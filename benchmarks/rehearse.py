@@ -1,9 +1,10 @@
-"""How well plans are predicted, and how fast: `python -m benchmarks.rehearse [--few | --model] [--keep DIR]`.
+"""How well plans are predicted, and how fast: `benchmarks.rehearse [--few | --model | --only WORDS]`.
 
 Each run on Apache Kafka 4.3.1, and 3.9.1 on a ZooKeeper, is first rehearsed and then carried out: with
 throttles and without, on several log dirs, under producers, with a broker that dies. "Ours" is
 what was predicted, the peer's is what happened. The whole takes about 40 minutes, `--few` about five.
 `--model` only measures how fast large plans and many variants are rehearsed, without Kafka, in a few minutes.
+`--only` selects runs by words of their names, after those that calibrate; `--keep` keeps the journals.
 """
 
 from __future__ import annotations
@@ -56,12 +57,27 @@ def main() -> None:
         "--model", action="store_true", help="only how fast plans are rehearsed, without Kafka"
     )
     parser.add_argument("--keep", metavar="DIR", type=Path, help="keep journals, and results in detail")
+    parser.add_argument(
+        "--only", metavar="WORDS", action="append", help="only runs whose names have these words; repeatable"
+    )
     arguments = parser.parse_args()
+    if arguments.only:
+        cases = tuple(each for each in CASES if not each.counts or _is_named(each, arguments.only))
+        if all(not each.counts for each in cases):
+            parser.error(
+                f"no run is called so; there are: {'; '.join(each.name for each in CASES if each.counts)}"
+            )
+        print_each("Predicted and actual", rows(VERSIONS, cases, arguments.keep), as_json=arguments.json)
+        return
     print_each("How fast plans are rehearsed", rehearse_model.rows(), as_json=arguments.json)
     if arguments.model:
         return
     versions, cases = (VERSIONS[:1], CASES[:FEW]) if arguments.few else (VERSIONS, CASES)
     print_each("Predicted and actual", rows(versions, cases, arguments.keep), as_json=arguments.json)
+
+
+def _is_named(case: Case, words: list[str]) -> bool:
+    return any(each in case.name for each in words)
 
 
 def rows(versions: tuple[str, ...], cases: tuple[Case, ...], keep: Path | None) -> Iterator[Row]:

@@ -48,11 +48,11 @@ _LOOK_S = 0.2
 _SAMPLE_S = 6.0
 _REST_S = 12.0
 """Kafka measures throttles over eleven seconds: what the run before has not used would pass in a burst."""
-_DIES_AFTER_S = 8
+_DIES_AFTER_S, _DETECT_S = 8, 9
 _SETTINGS = {
     "auto.leader.rebalance.enable": "false",
-    "broker.session.timeout.ms": "9000",
-    "zookeeper.session.timeout.ms": "9000",
+    "broker.session.timeout.ms": f"{_DETECT_S * 1000}",
+    "zookeeper.session.timeout.ms": f"{_DETECT_S * 1000}",
 }
 """Leaders do not move by themselves; a broker is dead after nine seconds, which is Kafka's default."""
 
@@ -131,8 +131,12 @@ class Result:
 
     @property
     def eta_errors(self) -> list[tuple[float, float]]:
-        """Return the time left as told and as it was, of every report after a tenth of the run."""
-        late = [(told, self.actual_s - at_s) for at_s, told in self.etas if at_s >= self.actual_s / 10]
+        """Return the time left as told and as it was, of every report after a tenth of the run.
+
+        Where a broker dies, those count that come when the others know it: none could know before.
+        """
+        since_s = max(self.actual_s / 10, _DIES_AFTER_S + _DETECT_S if self.case.loses else 0.0)
+        late = [(told, self.actual_s - at_s) for at_s, told in self.etas if at_s >= since_s]
         return [(told, left) for told, left in late if left > 0]
 
 

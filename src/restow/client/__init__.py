@@ -3,6 +3,7 @@
 from restow.client.admin import Admin, versions_of
 from restow.client.bootstrap import ConnectionSettings
 from restow.client.errors import DENIALS, BrokerError, ClientError, Unreachable
+from restow.client.group_lag import GroupLag, PartitionLag, UnknownGroup, group_lags
 from restow.client.group_lock import SESSION_S, GroupLock, GroupLockHolder
 from restow.client.kafka_admin import KafkaAdmin, ask_cluster, connected, run_alone
 from restow.client.values import (
@@ -33,20 +34,24 @@ __all__ = [
     "ConfigResource",
     "ConnectionSettings",
     "ConsumerGroup",
+    "GroupLag",
     "GroupLock",
     "GroupLockHolder",
     "KafkaAdmin",
     "NewTopic",
     "Node",
     "OffsetRange",
+    "PartitionLag",
     "PartitionReassignment",
     "Quorum",
     "ReplicaOnDisk",
     "TopicPartitionReplica",
+    "UnknownGroup",
     "Unreachable",
     "ZooKeeperAdmin",
     "ask_cluster",
     "connected",
+    "group_lags",
     "run_alone",
     "versions_of",
     "zookeeper_connected",

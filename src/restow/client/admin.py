@@ -55,9 +55,13 @@ class Admin(Protocol):
         """Set or, with None, remove single configs and leave the others alone."""
 
     async def describe_log_dirs(
-        self, brokers: Iterable[BrokerId]
+        self, brokers: Iterable[BrokerId], patience_s: float | None = None
     ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
-        """Return the log dirs and replicas of brokers; one that does not answer does not delay the others."""
+        """Return the log dirs and replicas of brokers. One that is down has the error BROKER_NOT_AVAILABLE.
+
+        So has, with `patience_s`, one that takes so much longer than most of the others. Its answer is
+        returned the next time.
+        """
 
     async def alter_replica_log_dirs(
         self, targets: Mapping[TopicPartitionReplica, str]

@@ -32,6 +32,8 @@ _LONG_S = 1.0
 _FINAL = re.compile(r"ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|CERTIFICATE_VERIFY_FAILED")
 _TRIES = 5
 """The library pauses in between, for 50 ms at first and twice as long each time."""
+_BACKOFF_MS = 1_000
+"""The longest pause between two attempts at one broker, as in Kafka's own clients; the library has 30 s."""
 _NO_SUCH_NAME = "DNS"
 _TRIES_OF_NAMES = 2
 _TIMES_SILENT = 2
@@ -140,7 +142,7 @@ class Attempt:
 
         failures: list[Unreachable] = []
         keep_credentials_out_of_logs()
-        options = {"client_id": "restow", **self._settings.options}
+        options = {"client_id": "restow", "reconnect_backoff_max_ms": _BACKOFF_MS, **self._settings.options}
         try:
             client = Client(
                 bootstrap_servers=[self._server],

@@ -83,7 +83,7 @@ async def _describe(
         ],
     )
     try:
-        answer = await link.ask(request, broker)
+        answer = await (link.ask_anyone(request) if broker is None else link.ask(request, broker))
     except Unreachable as error:
         return dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)))
     return {

@@ -24,6 +24,8 @@ class Unreachable(ClientError):
 
     retriable = False
     """Whether the same request may succeed a little later."""
+    down = False
+    """Whether nobody listens at the broker's address, or did not a moment ago."""
 
 
 class LoginRefused(Unreachable):

@@ -18,37 +18,50 @@ from restow.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from restow.model import BrokerId
     from restow.wire.messages import Message
 
 _CLASSIC = "classic"
 _CONSUMER = "consumer"
+_CLASSIC_MEMBER = 0
+"""The type of a member; brokers before 4.1 do not tell it, and it is -1 then."""
 _GROUPS_AT_ONCE = 100
 
 
 class GroupRequests(Requests):
     """Requests about consumer groups, to one broker. `Unreachable` is raised if it does not answer."""
 
-    async def describe_consumer_groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
-        """Return the consumer groups of both protocols that a broker coordinates, without other groups."""
+    async def list_consumer_groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup]:
+        """Return the consumer groups of all protocols that a broker coordinates, without their members."""
         answer = await self._link.ask(ListGroupsRequest(states_filter=[], types_filter=[]), broker)
         BrokerError.check(answer.error_code)
-        listed = {each.group_id: each for each in answer.groups if each.protocol_type in {_CONSUMER, ""}}
-        types = {name: _type(each) for name, each in listed.items()}
-        found: dict[str, ConsumerGroup | BrokerError] = {
-            name: ConsumerGroup(name=name, state=listed[name].group_state or "Unknown")
-            for name, kind in types.items()
-            if kind not in (_CLASSIC, _CONSUMER)
+        return {
+            each.group_id: ConsumerGroup(
+                name=each.group_id, state=each.group_state or "Unknown", protocol=_type(each)
+            )
+            for each in sorted(answer.groups, key=lambda each: str(each.group_id))
+            if each.protocol_type in {_CONSUMER, ""}
         }
-        for some in _pieces([name for name, kind in types.items() if kind == _CLASSIC]):
+
+    async def describe_consumer_groups(
+        self, broker: BrokerId, names: Collection[str] | None = None
+    ) -> Mapping[str, ConsumerGroup | BrokerError]:
+        """Return the consumer groups of both protocols that a broker coordinates, without other groups.
+
+        With names, only those of them that it coordinates.
+        """
+        listed = await self.list_consumer_groups(broker)
+        wanted = {name: each for name, each in listed.items() if names is None or name in names}
+        found: dict[str, ConsumerGroup | BrokerError] = dict(wanted)
+        for some in _pieces([name for name, each in wanted.items() if each.protocol == _CLASSIC]):
             described = await self._link.ask(DescribeGroupsRequest(groups=some), broker)
             found.update({each.group_id: _group(each) for each in described.groups})
-        for some in _pieces([name for name, kind in types.items() if kind == _CONSUMER]):
+        for some in _pieces([name for name, each in wanted.items() if each.protocol == _CONSUMER]):
             described = await self._link.ask(ConsumerGroupDescribeRequest(group_ids=some), broker)
             found.update({each.group_id: _consumer_group(each) for each in described.groups})
-        return dict(sorted(found.items()))
+        return found
 
 
 def _type(listed: Message) -> str:
@@ -68,6 +81,8 @@ def _consumer_group(described: Message) -> ConsumerGroup | BrokerError:
     return ConsumerGroup(
         name=described.group_id,
         state=described.group_state,
+        protocol=_CONSUMER,
+        epoch=described.group_epoch,
         assignor=described.assignor_name or None,
         members=tuple(
             GroupMember(
@@ -77,13 +92,18 @@ def _consumer_group(described: Message) -> ConsumerGroup | BrokerError:
                 instance_id=each.instance_id,
                 rack=each.rack_id or None,
                 topics=_subscribed(each),
-                held=_partitions(
-                    {held.topic_name: held.partitions for held in each.assignment.topic_partitions}
-                ),
+                held=_partitions(_by_topic(each.assignment)),
+                protocol=_CLASSIC if each.member_type == _CLASSIC_MEMBER else _CONSUMER,
+                epoch=each.member_epoch,
+                target=_partitions(_by_topic(each.target_assignment)),
             )
             for each in described.members
         ),
     )
+
+
+def _by_topic(assignment: Message) -> dict[str, list[int]]:
+    return {each.topic_name: each.partitions for each in assignment.topic_partitions}
 
 
 def _subscribed(described: Message) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Ask another broker while one is slow, so that a hanging broker delays nothing."""
+"""Ask another broker while one is slow, or go on without it, so that a hanging broker delays nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from restow.client.errors import ClientError, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 T = TypeVar("T")
 
@@ -41,3 +41,47 @@ async def first_answer(
         for task in asked:
             task.cancel()
     raise failure
+
+
+class Stragglers:
+    """Asks many brokers at once, and does not wait for those that take much longer than the others.
+
+    Their questions stay open. While one is open, its broker is not asked again; its answer is returned the
+    next time.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[int, asyncio.Task[Any]] = {}
+
+    async def answers(
+        self, questions: Mapping[int, Callable[[], Coroutine[Any, Any, T]]], patience_s: float | None
+    ) -> dict[int, T]:
+        """Return the answers that come until `patience_s` after half of them; None waits for all."""
+        if patience_s is None:
+            answers = await asyncio.gather(*(ask() for ask in questions.values()))
+            return dict(zip(questions, answers, strict=True))
+        late = {broker: self._open[broker] for broker in questions if broker in self._open}
+        asked = {broker: in_background(ask()) for broker, ask in questions.items() if broker not in late}
+        waiting = set(asked.values())
+        try:
+            while len(waiting) > len(asked) // 2:
+                _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if waiting or not asked:
+                await asyncio.wait(waiting or set(late.values()), timeout=patience_s)
+        except asyncio.CancelledError:
+            for task in asked.values():
+                task.cancel()
+            raise
+        self._open = {b: task for b, task in {**self._open, **asked}.items() if not task.done()}
+        return {b: task.result() for b, task in {**late, **asked}.items() if task.done()}
+
+    def close(self) -> None:
+        for task in self._open.values():
+            task.cancel()
+
+
+def in_background(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Start a task whose failure nobody may ask for."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task

@@ -64,7 +64,13 @@ class KafkaAdmin(
         """Return a lock that one client at a time can hold; it is not taken yet."""
         return GroupLock(self._link, group, instance_id, said, session_s)
 
+    @property
+    def unanswered(self) -> dict[BrokerId, float]:
+        """Return the brokers that have a request to answer, and for how many seconds they have had it."""
+        return self._link.unanswered
+
     async def close(self) -> None:
+        self._stragglers.close()
         await self._link.close()
 
 

@@ -43,8 +43,8 @@ class OffsetRequests(Requests):
         """
         found: dict[TopicPartition, OffsetRange | BrokerError] = {}
         for some in _pieces(partitions, _PARTITIONS_AT_ONCE):
-            earliest = await _ask(self._link, broker, some, _EARLIEST)
-            latest = await _ask(self._link, broker, some, _LATEST)
+            earliest = await _ask(self._link, broker, dict.fromkeys(some, _EARLIEST))
+            latest = await _ask(self._link, broker, dict.fromkeys(some, _LATEST))
             for which in some:
                 begin, end = earliest.get(which), latest.get(which)
                 if begin is None or end is None:
@@ -55,6 +55,23 @@ class OffsetRequests(Requests):
                     latest=end.offset,
                     leader_epoch=end.leader_epoch if end.leader_epoch >= 0 else None,
                 )
+        return found
+
+    async def offsets_for_times(
+        self, broker: BrokerId, moments_ms: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int | None]:
+        """Return the first offset whose record is not older than that moment; None if there is none.
+
+        Partitions that the broker does not lead are left out.
+        """
+        found: dict[TopicPartition, int | None] = {}
+        for some in _pieces(moments_ms, _PARTITIONS_AT_ONCE):
+            answer = await _ask(self._link, broker, {which: moments_ms[which] for which in some})
+            found |= {
+                which: each.offset if each.offset >= 0 else None
+                for which, each in answer.items()
+                if not each.error_code
+            }
         return found
 
     async def list_consumer_group_offsets(
@@ -83,11 +100,11 @@ class OffsetRequests(Requests):
 
 
 async def _ask(
-    link: Link, broker: BrokerId, partitions: Sequence[TopicPartition], moment: int
+    link: Link, broker: BrokerId, moments_ms: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Message]:
     topic = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Message]] = {}
-    for name, number in partitions:
+    for (name, number), moment in moments_ms.items():
         wanted = topic.ListOffsetsPartition(partition_index=number, timestamp=moment, current_leader_epoch=-1)
         by_topic.setdefault(name, []).append(wanted)
     request = ListOffsetsRequest(

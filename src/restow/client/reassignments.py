@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, Unreachable
+from restow.client.hedging import Stragglers
 from restow.client.link import Requests
 from restow.client.values import BrokerLogDirs, PartitionReassignment, ReplicaOnDisk, TopicPartitionReplica
 from restow.model import LogDir, TopicPartition
@@ -32,12 +33,18 @@ _ALTER, _DESCRIBE = "ALTER on the cluster", "DESCRIBE on the cluster"
 class ReplicaRequests(Requests):
     """Requests about replicas."""
 
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self._stragglers = Stragglers()
+
     async def describe_log_dirs(
-        self, brokers: Iterable[BrokerId]
+        self, brokers: Iterable[BrokerId], patience_s: float | None = None
     ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         asked = tuple(brokers)
-        answers = await asyncio.gather(*(_log_dirs_of(self._link, broker) for broker in asked))
-        return dict(zip(asked, answers, strict=True))
+        questions = {broker: partial(_log_dirs_of, self._link, broker) for broker in asked}
+        answers = await self._stragglers.answers(questions, patience_s)
+        late = BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, "it takes much longer to answer than the others")
+        return {broker: answers.get(broker, late) for broker in asked}
 
     async def alter_replica_log_dirs(
         self, targets: Mapping[TopicPartitionReplica, str]
@@ -121,7 +128,7 @@ class ReplicaRequests(Requests):
                 for name, numbers in _by_topic((each, None) for each in partitions).items()
             ]
         request = ListPartitionReassignmentsRequest(timeout_ms=self._link.timeout_ms, topics=wanted)
-        answer = await self._link.ask_controller(request, lambda got: got.error_code)
+        answer = await self._link.ask_controller(request, lambda got: got.error_code, changes=False)
         BrokerError.check(answer.error_code, answer.error_message, _DESCRIBE)
         return {
             TopicPartition(each.name, found.partition_index): PartitionReassignment(

@@ -36,7 +36,7 @@ class SocketTransport:
         return tuple(sorted(node.node_id for node in self._manager.cluster.brokers()))
 
     async def ask(self, request: Message, broker: int | None, timeout_s: float) -> Message:
-        from kafka.errors import KafkaError
+        from kafka.errors import KafkaError, NodeNotReadyError
 
         loop = asyncio.get_running_loop()
         try:
@@ -45,6 +45,7 @@ class SocketTransport:
             where = self._settings.bootstrap if broker is None else f"broker {broker}"
             unreachable = in_words(error, where, self._settings)
             unreachable.retriable = getattr(error, "retriable", False)
+            unreachable.down = isinstance(error, NodeNotReadyError) or "ECONNREFUSED" in str(error)
             raise unreachable from error
 
     def reluctance(self, broker: int) -> tuple[bool, bool]:

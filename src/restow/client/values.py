@@ -105,6 +105,12 @@ class GroupMember:
     rack: Rack | None = None
     topics: tuple[str, ...] | None = None
     held: tuple[TopicPartition, ...] = ()
+    protocol: str = "classic"
+    """The group protocol that it uses: `classic`, or `consumer`."""
+    epoch: int | None = None
+    """In a group of the protocol `consumer`."""
+    target: tuple[TopicPartition, ...] | None = None
+    """What it shall have, in such a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +119,10 @@ class ConsumerGroup:
 
     name: str
     state: str
+    protocol: str = "classic"
+    """`classic`, `consumer`, or what else the broker calls it."""
+    epoch: int | None = None
+    """Of a group of the protocol `consumer`; its members follow."""
     assignor: str | None = None
     members: tuple[GroupMember, ...] = ()
 

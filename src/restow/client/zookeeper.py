@@ -86,7 +86,9 @@ class ZooKeeperAdmin:
         return await self._do(lambda: {of: self._set_config(of, some) for of, some in changes.items()})
 
     async def describe_log_dirs(
-        self, brokers: Iterable[BrokerId]
+        self,
+        brokers: Iterable[BrokerId],
+        patience_s: float | None = None,  # noqa: ARG002  (the protocol's)
     ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         return {broker: _cannot("directories and sizes are not in ZooKeeper") for broker in brokers}
 

@@ -21,7 +21,7 @@ from restow.client import (
 from restow.execute.throttle.throttles import DIR_RATE, FOLLOWER_RATE, LEADER_RATE
 from restow.model import Partition, Topic, TopicPartition
 from restow.model.permissions import Permissions
-from restow.plan.flow.movement import CopyKey
+from restow.plan.flow.copies import CopyKey
 from restow.plan.schedule.traffic import Way
 from restow.wire.error_codes import ErrorCode
 
@@ -151,10 +151,12 @@ class RehearsedAdmin:
         return dict.fromkeys(changes)
 
     async def describe_log_dirs(
-        self, brokers: Iterable[BrokerId]
+        self,
+        brokers: Iterable[BrokerId],
+        patience_s: float | None = None,  # noqa: ARG002  (the protocol's)
     ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         await self._asked()
-        left = self._cluster.movement.left()
+        left = self._cluster.left()
         replicas: dict[BrokerId, list[ReplicaOnDisk]] = {broker: [] for broker in brokers}
         for name in self._cluster.states:
             for broker, each in self._replicas(name, left):

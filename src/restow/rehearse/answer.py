@@ -30,6 +30,29 @@ class Limiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRehearsal:
+    """A topic whose leaders move: its producers and consumers connect to other brokers."""
+
+    topic: str
+    leaders_moved: int
+    written: float | None
+    read: float | None
+    """Bytes per second through the leaders that move, on average; None without a load model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourRehearsal:
+    """What copying adds to a broker in one hour, on average, and what its clients do. Bytes per second."""
+
+    begins_ms: int
+    copied_in: float
+    copied_out: float
+    clients_in: float | None
+    clients_out: float | None
+    """With replicas in sync; None without a load model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRehearsal:
     """What one broker copies, in bytes, and its highest rates in bytes per second, beside its clients'."""
 
@@ -44,6 +67,7 @@ class BrokerRehearsal:
     """None without a load model."""
     rates: tuple[tuple[float, float, float], ...] = ()
     """Seconds since the start, and the rates in and out until then."""
+    hours: tuple[HourRehearsal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +135,12 @@ class Rehearsal:
     isr_margin: int | None
     """The least number of in-sync replicas beyond `min.insync.replicas` of a partition that moves."""
     read_from_disk_bytes: int
-    """Bytes that leaders read from disk rather than from the page cache, at most."""
+    """Bytes that leaders read from disk rather than from the page cache; all, if the cache is not known."""
+    under_replicated: int
+    """Partitions with fewer replicas in sync than replicas, at most, when no fault happens."""
     leader_changes: tuple[LeaderChange, ...]
+    topics: tuple[TopicRehearsal, ...]
+    """The topics whose leaders move."""
     steps: tuple[StepTimes, ...]
     known: Mapping[str, str]
     """Constants that were learned, and from what."""
@@ -160,6 +188,7 @@ class Rehearsal:
                     "by",
                     "isr_margin",
                     "read_from_disk_bytes",
+                    "under_replicated",
                     "deadline_s",
                     "impact",
                     "holds",
@@ -174,6 +203,7 @@ class Rehearsal:
             "guessed": list(self.guessed),
             "brokers": [asdict(each) for each in self.brokers],
             "log_dirs": [asdict(each) for each in self.log_dirs],
+            "topics": [asdict(each) for each in self.topics],
             "leader_changes": [
                 {"at_s": each.at_s, "partition": str(each.partition), "from": each.before, "to": each.after}
                 for each in self.leader_changes

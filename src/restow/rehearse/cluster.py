@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from restow.execute.predict.by_events import LeaderChange
 from restow.model import ReplicaAssignment, Step, TopicPartition
-from restow.plan.flow.movement import CopyKey, Start
+from restow.plan.flow.copies import CopyKey, Start
 from restow.plan.schedule.log_dirs import LogDirSpace
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ class RehearsedCluster:
             for start, _ in self.movement.advance(now_s):
                 self._finish(start)
 
+    def left(self) -> dict[CopyKey, float]:
+        """Return the bytes left of all copies, also of those whose broker has died."""
+        return {**self._stalled, **self.movement.left()}
+
     def reassign(self, name: TopicPartition, target: tuple[BrokerId, ...]) -> None:
         """Begin a reassignment, or replace the one in progress."""
         state = self.states[name]
@@ -98,6 +102,8 @@ class RehearsedCluster:
         self.changed.add(name.topic)
 
     def _forget(self, name: TopicPartition) -> None:
+        for key in self.movement.copying(name):
+            self._stalled.pop(key, None)
         self.movement.cancel(name)
         if name in self._steps:
             self._space.give_back(*self._steps.pop(name))
@@ -168,7 +174,7 @@ class RehearsedCluster:
 
     def die(self, broker: BrokerId, detect_s: float) -> None:
         """Kill a broker: copies to and from it stop, until the controller notices."""
-        left = self.movement.left()
+        left = self.left()
         for name, state in self.states.items():
             for key in self.movement.copying(name):
                 if broker in (state.leader, key.broker):
@@ -186,7 +192,7 @@ class RehearsedCluster:
             return
         self._silent.discard(broker)
         self.alive.discard(broker)
-        left = self.movement.left()
+        left = self.left()
         for name, state in self.states.items():
             if broker not in state.assignment.replicas:
                 continue
@@ -203,7 +209,7 @@ class RehearsedCluster:
         """Start a broker again: it is in sync at once, because it was away for a short time."""
         self._silent.discard(broker)
         self.alive.add(broker)
-        left = self.movement.left()
+        left = self.left()
         for name, state in self.states.items():
             if broker in state.assignment.replicas:
                 self.changed.add(name.topic)

@@ -13,7 +13,13 @@ from restow.execute.journal.runs import state_folder
 from restow.execute.predict.by_events import run_events, schedule_of
 from restow.execute.predict.learn import calibrate
 from restow.execute.predict.moments import moment_ms, seconds_until
-from restow.execute.predict.predicting import curve_of, guessed_constants, least_s, scaled_range
+from restow.execute.predict.predicting import (
+    curve_of,
+    guessed_constants,
+    least_s,
+    scaled_range,
+    with_burst,
+)
 from restow.execute.predict.prediction import TimeRange
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.options import run_options
@@ -27,6 +33,7 @@ from restow.rehearse.answer import CannotRehearse, FaultRehearsal, Rehearsal
 from restow.rehearse.by_executor import run_executor
 from restow.rehearse.faults import parse_faults
 from restow.rehearse.impact import client_impact
+from restow.rehearse.noticing import read_from_disk, topics_told
 from restow.rehearse.starts import AskedStart, best_starts
 from restow.rehearse.telling import (
     RehearsedRun,
@@ -36,10 +43,10 @@ from restow.rehearse.telling import (
     limiting_told,
     log_dirs_told,
     problems_told,
-    read_from_disk,
 )
 from restow.runtime.clock import SystemClock
 from restow.runtime.loop import rare_garbage_collection
+from restow.sizes import parse_size
 from restow.verify.evidence import some
 
 if TYPE_CHECKING:
@@ -76,6 +83,7 @@ def rehearse(
     deadline: str | None = None,
     what_if: Sequence[str] = (),
     exact: bool = False,
+    page_cache: str | None = None,
     journal: str | PathLike[str] | None = None,
     calibration: Calibration | None = None,
     **flags: Unpack[RunFlags],
@@ -88,8 +96,9 @@ def rehearse(
     `throttle` is as for `execute`; without it, a `deadline` ("06:00", "4h") finds the lowest one that is done
     in time. With the `start` "auto" it is the hour of the next week in which copying costs clients least.
     `what_if` are faults like "broker 3 dies at 30%". With `exact`, a small plan is carried out message by
-    message on a simulated cluster, without a load. Constants are learned from the journals of earlier runs in
-    `journal`, or given as a `calibration`. The other arguments are those of `execute`.
+    message on a simulated cluster, without a load. `page_cache` is what a broker's memory holds of its logs,
+    like "16GB". Constants are learned from the journals of earlier runs in `journal`, or given as a
+    `calibration`. The other arguments are those of `execute`.
     """
     check_fits(plan, snapshot)
     now_ms = SystemClock().now_ms()
@@ -98,6 +107,8 @@ def rehearse(
         raise InvalidInput("--exact needs a --throttle, and shows neither loads nor faults")
     loads = client_loads(load, snapshot, plan)
     known = calibration or calibrate(str(journal or state_folder(os.environ)), snapshot.cluster_id, load)
+    if page_cache is not None:
+        known = known.with_page_cache(parse_size(page_cache, "--page-cache"))
     if throttle is None and deadline is None:
         raise InvalidInput("say a throttle (50MB/s, auto or none), or a deadline to find one for")
 
@@ -183,6 +194,7 @@ class RehearsalStage:
         by_model = self.events(options, self.known.usual)
         usual = by_model.run.seconds
         slow, fast = self._range(options, usual)
+        fast = with_burst(fast, self._plan, options, self.known, self._start_ms)
         executed = None
         if self._is_small and usual < inf and self._plan.moves:
             executed = self._executed(options, usual)
@@ -208,13 +220,17 @@ class RehearsalStage:
             brokers=brokers_told(movement, known=self.loads.known),
             log_dirs=log_dirs,
             isr_margin=isr_margin(plan, snapshot),
-            read_from_disk_bytes=read_from_disk(plan, self.known.usual),
+            read_from_disk_bytes=read_from_disk(
+                plan, snapshot, self.loads, self.known.usual.page_cache_bytes
+            ),
+            under_replicated=told.under_replicated,
             leader_changes=told.leader_changes,
+            topics=topics_told(told.leader_changes, self.loads),
             steps=tuple(told.steps),
             known=self.known.sources,
             guessed=guessed_constants(self.known),
             problems=tuple(problems_told(told, snapshot, plan.limits.fill, seconds, deadline_s)),
-            notes=tuple(cost_notes(self.known, loads_known=self.loads.known)),
+            notes=tuple(cost_notes(plan, snapshot, self.known, loads_known=self.loads.known)),
             deadline_s=deadline_s,
             pauses=told.pauses,
             what_if=(self._with_faults(options, faults, told),) if faults else (),

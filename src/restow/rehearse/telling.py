@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.execute.predict.predicting import objections_to, overfull
+from restow.model import ANY_DIR
 from restow.plan.schedule.traffic import Way
 from restow.rehearse.answer import BrokerRehearsal, Limiting, LogDirRehearsal
+from restow.rehearse.noticing import hours_told
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from restow.execute.predict.by_events import EventRun, LeaderChange
     from restow.execute.predict.prediction import TimeRange
     from restow.model import Plan, Snapshot, TopicPartition
-    from restow.plan.flow.constants import Calibration, Constants
+    from restow.plan.flow.constants import Calibration
     from restow.plan.flow.forecast import StepTimes
     from restow.plan.flow.movement import Movement
     from restow.rehearse.by_executor import ExecutedRun
@@ -38,6 +41,8 @@ class RehearsedRun:
     endless: tuple[TopicPartition, ...]
     stuck: str | None
     pauses: tuple[str, ...] = ()
+    under_replicated: int = 0
+    """At most; where only the schedule was run, what moves stays in sync."""
 
     @classmethod
     def of(cls, events: EventRun, executed: ExecutedRun | None) -> RehearsedRun:
@@ -61,6 +66,7 @@ class RehearsedRun:
             endless=tuple(executed.movement.endless()) if outcome is None else (),
             stuck=stuck,
             pauses=tuple(why for _, why in executed.pauses),
+            under_replicated=executed.most_under_replicated,
         )
 
     def moment_of(self, share: float) -> float:
@@ -96,6 +102,7 @@ def brokers_told(movement: Movement, *, known: bool) -> tuple[BrokerRehearsal, .
     """Return the brokers that copy something, with their rates over time."""
     links, flows, history = movement.links, movement.flows, movement.history
     by_link = history.rates_by_link().astype(np.float64)
+    hours = hours_told(movement)
     found = []
     for broker in links.brokers:
         out, into, within = (links.of(way, broker) for way in (Way.SENT, Way.RECEIVED, Way.WITHIN))
@@ -113,30 +120,42 @@ def brokers_told(movement: Movement, *, known: bool) -> tuple[BrokerRehearsal, .
                 clients_in=links.client_rate(Way.RECEIVED, broker) if known else None,
                 clients_out=links.client_rate(Way.SENT, broker) if known else None,
                 rates=tuple(zip(history.at_s, received, sent, strict=True)),
+                hours=hours[broker],
             )
         )
     return tuple(found)
 
 
+def _changed_dirs(snapshot: Snapshot, movement: Movement, fill: float) -> Iterator[tuple[int, int | None]]:
+    """Yield the numbers of log dirs whose contents change, each with the bytes that it may hold."""
+    totals = {(b.id, each.path): each.total_bytes for b in snapshot.brokers for each in b.log_dirs}
+    higher, other = movement.peak - movement.before, np.abs(movement.used - movement.before)
+    for at in np.flatnonzero(np.maximum(higher, other) >= 1).tolist():
+        total = totals.get(movement.links.log_dirs[at])
+        yield at, None if total is None else int(total * fill)
+
+
+def fullest_told(snapshot: Snapshot, movement: Movement, fill: float) -> float | None:
+    """Return the most that a log dir whose contents change holds, as a share of what it may hold."""
+    changed = _changed_dirs(snapshot, movement, fill)
+    return max((float(movement.peak[at]) / limit for at, limit in changed if limit), default=None)
+
+
 def log_dirs_told(snapshot: Snapshot, movement: Movement, fill: float) -> tuple[LogDirRehearsal, ...]:
     """Return the log dirs whose contents change."""
-    links, history, found = movement.links, movement.history, []
+    history, found = movement.history, []
     used = history.used_by_dir()
-    totals = {(b.id, each.path): each.total_bytes for b in snapshot.brokers for each in b.log_dirs}
-    for at, (broker, path) in enumerate(links.log_dirs):
-        before, peak, after = movement.before[at], movement.peak[at], movement.used[at]
-        if max(peak - before, abs(after - before)) < 1:
-            continue
-        total = totals.get((broker, path))
+    for at, limit in _changed_dirs(snapshot, movement, fill):
+        broker, path = movement.links.log_dirs[at]
         found.append(
             LogDirRehearsal(
                 broker=broker,
                 path=path,
-                before_bytes=int(before),
-                peak_bytes=int(peak),
+                before_bytes=int(movement.before[at]),
+                peak_bytes=int(movement.peak[at]),
                 peak_s=float(movement.peak_s[at]),
-                after_bytes=int(after),
-                limit_bytes=None if total is None else int(total * fill),
+                after_bytes=int(movement.used[at]),
+                limit_bytes=limit,
                 used=tuple(zip(history.at_s, used[at].tolist(), strict=True)),
             )
         )
@@ -154,18 +173,6 @@ def isr_margin(plan: Plan, snapshot: Snapshot) -> int | None:
     return min(margins, default=None)
 
 
-def read_from_disk(plan: Plan, constants: Constants) -> int:
-    """Return the bytes that senders read from disk, at most: what their page cache cannot hold."""
-    cached = constants.page_cache_bytes or 0.0
-    sent: dict[int, int] = {}
-    for move in plan.moves:
-        for _ in move.adding:
-            sent[move.before[0]] = sent.get(move.before[0], 0) + move.size_bytes
-        for broker in move.dir_changes:
-            sent[broker] = sent.get(broker, 0) + move.own_size(broker)
-    return int(sum(max(0.0, size - cached) for size in sent.values()))
-
-
 def problems_told(
     told: RehearsedRun, snapshot: Snapshot, fill: float, seconds: TimeRange, deadline_s: float | None
 ) -> Iterator[str]:
@@ -175,7 +182,7 @@ def problems_told(
     return (each.why for each in found)
 
 
-def cost_notes(known: Calibration, *, loads_known: bool) -> Iterator[str]:
+def cost_notes(plan: Plan, snapshot: Snapshot, known: Calibration, *, loads_known: bool) -> Iterator[str]:
     """Say what the answer does not know."""
     if not known.sources:
         yield "no earlier run on this cluster is known, so the constants are guesses and the range is wide"
@@ -183,3 +190,15 @@ def cost_notes(known: Calibration, *, loads_known: bool) -> Iterator[str]:
         yield "without a load model, nothing is written or read meanwhile"
     if known.usual.page_cache_bytes is None:
         yield "the page cache is not known, so all bytes count as read from disk"
+    several = {each.id for each in snapshot.brokers if len(each.log_dirs) > 1}
+    chosen = sum(
+        broker in several
+        for move in plan.moves
+        for broker in move.adding
+        if not move.log_dirs or move.log_dirs[move.after.index(broker)] == ANY_DIR
+    )
+    if chosen:
+        yield (
+            f"brokers choose the log dirs of {count(chosen, 'replica')}: each is counted where there are the "
+            "fewest, and may come to lie elsewhere"
+        )

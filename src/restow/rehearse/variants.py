@@ -21,7 +21,7 @@ from restow.plan.flow.constants import Constants
 from restow.rehearse.faults import parse_faults
 from restow.rehearse.impact import client_impact
 from restow.rehearse.rehearsing import RehearsalStage, check_fits
-from restow.rehearse.telling import RehearsedRun, limiting_told, log_dirs_told, problems_told
+from restow.rehearse.telling import RehearsedRun, fullest_told, limiting_told, problems_told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,11 +103,9 @@ class VariantRehearsals:
             faults = parse_faults(variant.what_if.split(";"), case.snapshot)
             executed = stage.executed_with(options, faults, told)
             told, problems = RehearsedRun.of(events, executed), _fault_problems(executed)
-        log_dirs = log_dirs_told(case.snapshot, told.movement, case.plan.limits.fill)
         same = TimeRange(p10=told.seconds, p50=told.seconds, p90=told.seconds)
         problems += problems_told(told, case.snapshot, case.plan.limits.fill, same, None)
         limits = limiting_told(told.movement, told.seconds)
-        shares = [each.peak_bytes / each.limit_bytes for each in log_dirs if each.limit_bytes]
         known = case.loads.known and told.seconds < inf
         return {
             "cluster": case.plan.cluster_id,
@@ -119,7 +117,7 @@ class VariantRehearsals:
             "seconds": told.seconds,
             "impact": client_impact(told.movement, case.snapshot) if known else None,
             "leaders_moved": len(told.leader_changes),
-            "fullest": max(shares, default=None),
+            "fullest": fullest_told(case.snapshot, told.movement, case.plan.limits.fill),
             "limited_by": limits[0].what if limits else None,
             "problems": problems,
         }

@@ -6,7 +6,7 @@ with restow.connect("localhost:9092") as cluster:
 
 from restow._stages import make_callable
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
-from restow.snapshot.capture import capture, hidden_topics, snapshot
+from restow.snapshot.capture import capture, capture_with_groups, hidden_topics, snapshot
 from restow.snapshot.text import read_snapshot, write_snapshot
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Snapshot",
     "Topic",
     "capture",
+    "capture_with_groups",
     "hidden_topics",
     "read_snapshot",
     "snapshot",

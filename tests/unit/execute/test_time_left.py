@@ -118,7 +118,9 @@ class ThrottledAdmin(FakeAdmin):
                 if self.leaders[name] not in each.target:
                     self.leaders[name] = each.target[-1]
 
-    async def describe_log_dirs(self, brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
+    async def describe_log_dirs(
+        self, brokers: Iterable[int], patience_s: float | None = None
+    ) -> Mapping[int, BrokerLogDirs | BrokerError]:
         if self.slow_answer_s:
             await self.clock.sleep(self.slow_answer_s)
         found: dict[int, BrokerLogDirs | BrokerError] = {}
@@ -297,6 +299,23 @@ def test_time_left_is_steady_though_fetches_are_large(tmp_path: Path) -> None:
     run = Run(tmp_path, admin)
     run.execute(plan_for(run.stage, [(1, 4), (2, 4), (3, 4), (1, 4)]), run_options(throttle="2MB/s"))
     assert run.wrong() == []
+
+
+def test_time_left_passes_between_two_looks_at_the_cluster(tmp_path: Path) -> None:
+    """Steps end and begin more often than log dirs are described; the run tells its state each time."""
+    admin = cluster()
+    admin.add("t", [(1, 2)] * 30, size=8 * MB)
+    run = Run(tmp_path, admin)
+    plan = plan_for(run.stage, [(1, 4)] * 30, limits=Limits(moves_in=1))
+    run.execute(plan, run_options(throttle="10MB/s"))
+    told = [(each.at_s, each.status.report.eta_s) for each in run.told if each.status.report.eta_s]
+    assert len({at_s for at_s, _ in told}) > len(told) / 2
+    stands = [
+        (at_s, eta_s)
+        for (at_s, eta_s), (later_s, then_s) in pairwise(told)
+        if at_s < later_s and eta_s == then_s
+    ]
+    assert stands == []
 
 
 def test_time_left_is_told_again_soon_after_a_broker_died(tmp_path: Path) -> None:

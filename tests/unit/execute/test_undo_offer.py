@@ -10,7 +10,8 @@ import pytest
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.undo import CannotUndo
 from restow.execute.run.control import ControlRequest
-from restow.execute.run.start import NotNow, way_back
+from restow.execute.run.options import RunOptions
+from restow.execute.run.start import NotNow, undo, way_back
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.model.permissions import Permissions
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
@@ -53,8 +54,10 @@ def test_undo_is_not_offered_when_an_original_broker_has_died(stage: Stage) -> N
     outcome = stage.execute(plan_for(stage, [(1, 3)]))
     assert outcome.ending is Ending.DONE
     assert outcome.no_undo is not None
-    assert "t-0 was on broker 2, which is not there" in outcome.no_undo
+    assert outcome.no_undo == "t-0 was on broker 2, which is not there. There is nothing else to bring back"
     may_be_undone(stage, outcome)
+    with pytest.raises(CannotUndo, match="nothing else to bring back"):
+        asyncio.run(undo(stage.world, RunOptions(), stage.watcher, as_far_as_possible=True))
 
 
 def test_undo_is_not_offered_when_others_have_moved_partitions_since(stage: Stage) -> None:
@@ -68,6 +71,7 @@ def test_undo_is_not_offered_when_others_have_moved_partitions_since(stage: Stag
     outcome = stage.execute(plan_for(stage, AWAY))
     assert outcome.no_undo is not None
     assert "t-0 was moved on to [1, 6] by somebody else" in outcome.no_undo
+    assert "With --as-far-as-possible the others are brought back" in outcome.no_undo
     may_be_undone(stage, outcome)
 
 

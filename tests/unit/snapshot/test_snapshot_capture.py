@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import BrokerError, ConfigResource
+from restow.model import TopicPartition
 from restow.model.permissions import Permissions
 from restow.snapshot import capture
 from restow.wire.error_codes import ErrorCode
@@ -77,6 +78,23 @@ def test_capture_asks_for_no_permissions_while_every_topic_is_visible(
 
     monkeypatch.setattr(admin, "permissions", never)
     assert asyncio.run(capture(admin, admin.clock)).hidden_topics == ()
+
+
+def test_capture_looks_again_when_a_move_ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the partition would seem to be at rest on brokers 1, 2 and 3, with broker 3 out of sync."""
+    admin = admin_with("t")
+    admin.brokers = {1, 2, 3}
+    name = TopicPartition("t", 0)
+    admin.assignments[name] = admin.assignments[name].reassign_to((3, 1))
+    log_dirs = admin.describe_log_dirs
+
+    async def ending(brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
+        admin.tick(3600)
+        return await log_dirs(brokers)
+
+    monkeypatch.setattr(admin, "describe_log_dirs", ending)
+    (partition,) = asyncio.run(capture(admin, admin.clock)).topics[0].partitions
+    assert (partition.replicas, partition.isr, partition.moving) == ((3, 1), (3, 1), False)
 
 
 def test_capture_names_the_acls_missing_for_configs_and_log_dirs(monkeypatch: pytest.MonkeyPatch) -> None:

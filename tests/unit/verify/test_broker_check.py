@@ -78,15 +78,20 @@ def test_check_names_an_unassigned_copy() -> None:
     left = Copy(broker=3, log_dir="/d", size_bytes=1)
     kept = Copy(broker=1, log_dir="/d", size_bytes=1)
     found = failing(with_topic(topic("orders", partition(0, (1, 2), copies=(kept, left)))))
-    assert found == {"nothing left on disk": "1 copy: orders-0 in /d"}
+    assert found == {"no logs left": "1 copy: orders-0 in /d"}
+
+
+def test_check_says_that_stray_folders_are_not_reported() -> None:
+    """A ✓ must not promise an empty disk: DescribeLogDirs leaves out strays and logs being deleted."""
+    (told,) = [each for each in broker_check(WELL, 3).checks if each.name == "no logs left"]
+    assert told.outcome is CheckOutcome.HOLDS
+    assert "reports no folders named …-stray or …-delete" in told.evidence
 
 
 def test_check_is_unknown_when_the_broker_does_not_describe_its_log_dirs() -> None:
     verdict = broker_check(replace(WELL, unanswered=(3,)), 3)
     assert not verdict.holds
-    assert [each.name for each in verdict.checks if each.outcome is CheckOutcome.UNKNOWN] == [
-        "nothing left on disk"
-    ]
+    assert [each.name for each in verdict.checks if each.outcome is CheckOutcome.UNKNOWN] == ["no logs left"]
 
 
 def test_broker_may_not_be_stopped_while_topics_are_hidden() -> None:
@@ -109,7 +114,7 @@ def test_check_knows_the_controller_with_zookeeper_and_with_a_quorum() -> None:
 
 def test_check_fails_for_an_unknown_id() -> None:
     found = failing(WELL, 9)
-    assert set(found) == {"known", "nothing left on disk"}
+    assert set(found) == {"known", "no logs left"}
     assert found["known"] == "no broker of this number is up or has replicas; there are 1, 2, 3"
     down = replace(WELL, brokers=WELL.brokers[1:])
     assert "known" not in failing(down, 1)
@@ -127,7 +132,7 @@ def test_check_names_sole_replicas_of_a_dead_broker_without_advice_to_wait() -> 
     assert "start broker 3 and drain again, or delete their topics" in said
     assert "restow plan drain 3" not in said
     assert "nobody counts on it" not in failing(down)
-    assert "nobody can tell" in failing(down)["nothing left on disk"]
+    assert "nobody can tell" in failing(down)["no logs left"]
 
 
 def test_check_ignores_that_the_brokers_own_replica_is_behind() -> None:

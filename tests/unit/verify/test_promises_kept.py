@@ -89,7 +89,7 @@ def test_goal_is_in_its_band_or_brokers_are_named(goal: str) -> None:
     skewed = snapshot({"t": [(1,), (1,), (1,), (2,)]}, brokers=BROKERS)
     assert only_check(promise, skewed) == (
         CheckOutcome.FAILS,
-        "2 brokers: broker 1 at 1.50 × its share, broker 2 at 0.50 × its share",
+        "2 brokers: broker 1 at 1.500 × its share, broker 2 at 0.500 × its share",
     )
     assert only_check(promise, without_broker(skewed, 2))[0] is CheckOutcome.UNKNOWN
 

@@ -71,6 +71,8 @@ class RunLedger:
     """What was predicted when the run began, or was resumed last; None in journals of old versions."""
     took_s: float | None = None
     """How long the run took since then; None if it is not done."""
+    steered: tuple[str, ...] = ()
+    """What an operator has changed since then, by `restow control`."""
     copied: tuple[tuple[float, float], ...] = ()
     """Seconds since then, and the bytes copied until that moment; empty until the run has ended."""
 
@@ -283,7 +285,13 @@ def _ended(ledger: RunLedger, facts: Any) -> RunLedger:
     outcome = fields.text(facts["outcome"])
     took_s = facts.get("seconds") if outcome == "done" else None
     copied = tuple((float(at_s), float(size)) for at_s, size in facts.get("copied", ()))
-    return replace(ledger, outcome=outcome, took_s=None if took_s is None else float(took_s), copied=copied)
+    return replace(
+        ledger,
+        outcome=outcome,
+        took_s=None if took_s is None else float(took_s),
+        steered=tuple(map(fields.text, facts.get("steered", ()))),
+        copied=copied,
+    )
 
 
 def _without(

@@ -165,7 +165,8 @@ def predictions_told(plan: Plan, journal: str | PathLike[str] | None = None) -> 
         predicted, took_s = run.ledger.prediction, run.ledger.took_s
         if predicted is not None and took_s is not None:
             usual_s = predicted.seconds.p50
-            off = error_told(took_s / usual_s - 1 if 0 < usual_s < inf else None)
+            error = took_s / usual_s - 1 if 0 < usual_s < inf else None
+            off = error_told(error, run.ledger.steered)
             took = f"it took {human_duration(took_s)}"
             return (f"run {run.name}: predicted {range_told(predicted)}; {took}{off}",)
     return ()

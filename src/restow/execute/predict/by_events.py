@@ -16,7 +16,7 @@ from restow.execute.run.steps import chains_of
 from restow.execute.throttle.auto import Signs, decide, first
 from restow.execute.throttle.hours import DAY
 from restow.plan.flow.forecast import carry_out, leader_of
-from restow.plan.flow.movement import CopyKey, Movement
+from restow.plan.flow.movement import Movement
 from restow.plan.flow.sharing import sharing
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from restow.execute.throttle.hours import Rate
     from restow.model import BrokerId, Plan, Snapshot, Step, TopicPartition
     from restow.plan.flow.constants import Constants
+    from restow.plan.flow.copies import CopyKey, Itinerary
     from restow.plan.flow.forecast import ForecastRun
     from restow.plan.flow.loads import ClientLoads
 
@@ -155,7 +156,7 @@ def run_schedule(
     may_begin = _hours(movement, clock, options)
 
     def finished(step: Step) -> None:
-        if not schedule.rest_of(step.partition):
+        if step.partition not in schedule.partitions:
             holding.ordinary.discard(step.partition)
             arrived(step)
 
@@ -176,9 +177,10 @@ def run_schedule(
 class _GoingOn(Movement):
     """A movement whose copies under way have less to bring: what the snapshot has seen of them is there."""
 
-    def to_copy(self, key: CopyKey, step: Step, /) -> float:
+    def to_copy(self, key: CopyKey, way: Itinerary, /) -> float:
         """Return the bytes that a copy has to bring when it begins."""
-        return max(0.0, super().to_copy(key, step) - self._there(key))
+        whole = super().to_copy(key, way)
+        return max(0.0, whole - self._there(key)) if way.holding.moving else whole
 
     def _there(self, key: CopyKey) -> int:
         found = self._snapshot.partition(key.partition)

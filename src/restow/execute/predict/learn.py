@@ -1,6 +1,7 @@
 """Learn the model's constants from the journals of earlier runs on the same cluster.
 
-run without a throttle   the rate that the busiest broker reached; how long a step with next to no bytes took
+any run                  how long its quickest step with next to no bytes took
+run without a throttle   the rate that the busiest broker reached
 run between log dirs     what it has measured itself: the rate of a broker, or how much of its throttle passed
 throttled run            how long it took to set the throttles and to remove them
 load model               what a broker has carried for clients: it can do at least that
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from math import inf
 from statistics import median
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
 from restow.execute.journal.journal import read_journal
 from restow.execute.journal.runs import runs_of
+from restow.execute.throttle.throttles import REPLICATION_RATES
 from restow.plan.files.text import step_of
 from restow.plan.flow.constants import Calibration
 from restow.runtime.disk import SystemDisk
@@ -35,6 +38,8 @@ _LEAST_BYTES, _LEAST_S = 20_000_000, 3.0
 """A broker that received less, or for a shorter time, says nothing about rates."""
 _ALMOST_EMPTY = 1 << 20
 """One fetch brings such a replica, so its step takes no time for copying."""
+_HARDLY_COPIES = 0.05
+"""With a throttle, a replica that is smaller than this share of what passes meanwhile does not, either."""
 _DOUBT = 0.1
 """Even known values vary by this share from run to run."""
 _LATEST = 20
@@ -53,6 +58,8 @@ class Lesson:
     dir_rate: float | None = None
     dir_share: float | None = None
     """What a broker copied between its log dirs, or which share of the throttle it was."""
+    throttled_until_ms: float | None = None
+    """When the last throttled copy between brokers ended."""
 
 
 def calibrate(
@@ -87,7 +94,8 @@ def at_least(known: Calibration, load: LoadModel | None) -> Calibration:
 def learned(lessons: Iterable[Lesson]) -> Calibration:
     """Return the calibration that these runs support."""
     lessons = tuple(lessons)
-    calibration = Calibration()
+    until_ms = [each.throttled_until_ms for each in lessons if each.throttled_until_ms is not None]
+    calibration = Calibration(throttled_until_ms=max(until_ms, default=None))
     rates = [each.broker_rate for each in lessons if each.broker_rate is not None]
     if rates:
         spread = (min(rates) * (1 - _DOUBT), median(rates), max(rates) * (1 + _DOUBT))
@@ -120,23 +128,29 @@ def lesson_of(entries: Sequence[JournalEntry]) -> Lesson:
     busy: dict[BrokerId, list[tuple[float, float]]] = defaultdict(list)
     received: Counter[BrokerId] = Counter()
     almost_empty: list[float] = []
-    measured = _measured(entries)
+    measured, throttle = _measured(entries), _throttle(entries)
     for entry in entries:
         at_s = entry.at_ms / 1000
-        if entry.kind == "throttle":
-            return Lesson(throttling_s=_throttling_s(entries), **measured)
         for step in _steps(entry, "submit"):
             begun[step.partition] = at_s
         for step in _steps(entry, "finished"):
             since_s = begun.pop(step.partition, None)
             if since_s is None or not step.adding:
                 continue
-            if step.size_bytes <= _ALMOST_EMPTY:
-                almost_empty.append(at_s - since_s)
+            took_s = at_s - since_s
+            if step.size_bytes <= min(_ALMOST_EMPTY, _HARDLY_COPIES * (throttle or inf) * took_s):
+                almost_empty.append(took_s)
             for broker in step.adding:
                 received[broker] += step.size_bytes
                 busy[broker].append((since_s, at_s))
-    step_s = median(almost_empty) if almost_empty else None
+    step_s = min(almost_empty, default=None)  # the others have waited for the bytes of larger ones
+    if throttle is not None:
+        return Lesson(
+            step_s=step_s,
+            throttling_s=_throttling_s(entries),
+            throttled_until_ms=_copied_until_ms(entries),
+            **measured,
+        )
     reached = [
         received[broker] / (seconds - (step_s or 0.0))
         for broker, spans in busy.items()
@@ -152,6 +166,26 @@ def _measured(entries: Sequence[JournalEntry]) -> dict[str, float]:
         if isinstance(told, dict):
             return {name: float(told[name]) for name in ("dir_rate", "dir_share") if name in told}
     return {}
+
+
+def _throttle(entries: Sequence[JournalEntry]) -> float | None:
+    """Return the lowest rate that the run has set; infinity if only for log dirs, None without a throttle."""
+    changes = [each.facts["changes"] for each in entries if each.kind == "throttle"]
+    rates = [
+        float(each["value"])
+        for some in changes
+        if isinstance(some, list)
+        for each in some
+        if each["setting"][2] in REPLICATION_RATES and each["value"] is not None
+    ]
+    return min(rates, default=inf) if changes else None
+
+
+def _copied_until_ms(entries: Sequence[JournalEntry]) -> int | None:
+    """Return when the last copy between brokers arrived or was cancelled."""
+    if not any(step.adding for each in entries for step in _steps(each, "submit")):
+        return None
+    return max((each.at_ms for each in entries if each.kind in ("finished", "cancelled")), default=None)
 
 
 def _throttling_s(entries: Sequence[JournalEntry]) -> float | None:

@@ -7,12 +7,16 @@ more                 what the busiest broker takes at least: a run must not wait
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.execute.predict.by_events import run_events
 from restow.execute.predict.prediction import BY_BUSIEST, BY_SCHEDULE, Objection, Prediction, TimeRange
+from restow.execute.throttle.regulator import MOST_CORRECTION
 from restow.plan.explain.view import traffic_of
+from restow.plan.flow.constants import FETCH_BYTES, RESPONSE_BYTES
 from restow.plan.schedule.traffic import Way
 from restow.sizes import count, human_bytes
 from restow.verify.evidence import some
@@ -82,6 +86,7 @@ def predict(
             fast, slow = scaled_range(traffic, options, known, usual)
         curve, endless, stuck = curve_of(events.movement), events.run.endless, events.run.stuck
         full = tuple(overfull(snapshot, events.movement, plan.limits.fill))
+    fast = with_burst(fast, left, options, known, start_ms)
     seconds = TimeRange(p10=min(fast, usual), p50=usual, p90=max(slow, usual))
     if endless:
         seconds = TimeRange(p10=inf, p50=inf, p90=inf)
@@ -117,6 +122,24 @@ def scaled_range(
         return usual_s, usual_s
     fast, slow = (usual_s * least_s(traffic, options, each) / least for each in (known.fast, known.slow))
     return fast, slow
+
+
+def with_burst(fast_s: float, plan: Plan, options: RunOptions, known: Calibration, start_ms: int) -> float:
+    """Return the time of a fast run if the throttle lets bursts pass.
+
+    The run makes up for the first one by a lower rate, as far as it has the time. Nobody waits for the last
+    fetch: a follower asks while it is below its rate, and gets up to 1 MiB for each replica at once.
+    """
+    if options.throttle.rate is None or options.auto:
+        return fast_s
+    traffic = traffic_of(plan)
+    copies = Counter(broker for move in plan.moves for broker in move.adding)
+    at_once = min(max(copies.values(), default=0) * FETCH_BYTES, RESPONSE_BYTES)
+    last_s = at_once / options.throttle.rate
+    ahead_s = min(fast_s, (fast_s - known.burst_s(start_ms)) / (1 - MOST_CORRECTION)) - last_s
+    unthrottled = replace(options, throttle=replace(options.throttle, rate=None))
+    besides_s = known.fast.throttling_s + known.fast.begin_s + known.fast.settle_s
+    return min(fast_s, max(ahead_s, least_s(traffic, unthrottled, known.fast) + besides_s))
 
 
 def curve_of(movement: Movement) -> Curve:

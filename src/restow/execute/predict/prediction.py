@@ -197,8 +197,13 @@ def range_told(prediction: Prediction) -> str:
     return f"{middle}{rest} (P10 {low}, P90 {high}), by the {prediction.by}{guess}"
 
 
-def error_told(error: float | None) -> str:
-    """Say how far off a prediction was, like `, 3.8% longer`; nothing if that is not known."""
+def error_told(error: float | None, steered: Sequence[str] = ()) -> str:
+    """Say how far off a prediction was, like `, 3.8% longer`; nothing if that is not known.
+
+    A run that an operator has `steered` is another one than was predicted.
+    """
+    if steered:
+        return f"; an operator changed it meanwhile ({', '.join(steered)})"
     if error is None:
         return ""
     return f", {abs(error):.1%} {'longer' if error > 0 else 'less'}"

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from restow.execute.predict.by_events import run_schedule
 from restow.model import LiveBroker, Snapshot
+from restow.plan.flow.copies import CopyKey
 from restow.plan.flow.loads import ClientLoads, PartitionLoad
-from restow.plan.flow.movement import CopyKey, Movement
+from restow.plan.flow.movement import Movement
 from restow.plan.schedule.traffic import Way
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from restow.execute.throttle.throttles import ThrottleRates
     from restow.model import BrokerId, Step, TopicPartition
     from restow.plan.flow.constants import Calibration, Constants
-    from restow.plan.flow.movement import Start
+    from restow.plan.flow.copies import Itinerary, Start
     from restow.plan.schedule.schedule import Schedule
     from restow.plan.schedule.traffic import Channel, Traffic
 
@@ -85,12 +86,13 @@ class TimeLeft:
         options: RunOptions,
         *,
         now_ms: int,
+        now_s: float | None = None,
         behind_s: float = 0.0,
     ) -> float | None:
         """Return the seconds left, or None if no rate is known or it would never end.
 
-        `options` has the throttle in force. `behind_s` is how far the run is behind it, or ahead if negative:
-        a run with a fixed throttle makes up for that.
+        They count from `now_s`, or from the observation. `options` has the throttle in force. `behind_s` is
+        how far the run is behind it, or ahead if negative: a run with a fixed throttle makes up for that.
         """
         at_s = rest.observation.at_s
         changed = self._has_changed(rest, options)
@@ -106,7 +108,7 @@ class TimeLeft:
             return None
         latest_s = self._ends[-1][0]
         end_s = fmean(end_s for told_s, end_s in self._ends if latest_s - told_s <= _ENDS_S)
-        return max(0.0, end_s - at_s)
+        return max(0.0, end_s - (at_s if now_s is None else now_s))
 
     def _has_changed(self, rest: RestOfRun, options: RunOptions) -> bool:
         """Return whether rates measured until now say little: another throttle, or other brokers."""
@@ -163,6 +165,7 @@ class TimeLeft:
     def _constants(self, speeds: Speeds, steady: Mapping[Channel, float], options: RunOptions) -> Constants:
         """Return the model's constants, with what this run has measured instead of guesses."""
         constants, throttle = self._known.usual, options.throttle
+        constants = replace(constants, throttling_s=constants.throttling_s / 2)  # only to remove throttles
         rates = steady or speeds.overall()
         network = max((rate for (way, _), rate in rates.items() if way is not Way.WITHIN), default=0.0)
         within = max((rate for (way, _), rate in rates.items() if way is Way.WITHIN), default=0.0)
@@ -229,7 +232,7 @@ class _RestMovement(Movement):
                 links.slow(way, broker, rate)
         self.links_changed()
 
-    def to_copy(self, key: CopyKey, _: Step, /) -> float:
+    def to_copy(self, key: CopyKey, _: Itinerary, /) -> float:
         """Return what is left of a copy, and what producers will have added when it begins."""
         return self._left.get(key, 0) + self.loads.of(key.partition).leader_in * self.now_s
 

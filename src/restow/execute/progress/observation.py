@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from restow.client import BrokerError
 from restow.execute.run.steps import partitions_of
 from restow.model import Copy, TopicPartition
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,12 +18,18 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock
 
 
+PATIENCE_S = 2.0
+"""How much longer than most others a broker may take to answer. A look must not stand still for its sake."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """The whole cluster at one moment, as far as moves need it."""
 
     at_s: float
     alive: frozenset[BrokerId] = frozenset()
+    silent: frozenset[BrokerId] = frozenset()
+    """Brokers in the metadata that do not answer: they have died a moment ago, or hang."""
     partitions: Mapping[TopicPartition, Partition] = field(default_factory=dict)
     moves: Mapping[TopicPartition, PartitionReassignment] = field(default_factory=dict)
     copies: Mapping[TopicPartition, Mapping[BrokerId, Copy]] = field(default_factory=dict)
@@ -60,6 +67,19 @@ class Observation:
             return f"its replica on broker {lagging[0]} is not in sync, so none may go"
         return None
 
+    def cannot_throttle(self, step: Step) -> str | None:
+        """Say which broker cannot be told the throttle of a step; None if all that copy can."""
+        now = self.partitions.get(step.partition)
+        for broker in (*(() if now is None else (now.leader,)), *step.adding):
+            if broker in self.silent:
+                return f"broker {broker} does not answer, so its throttle cannot be set"
+        return None
+
+    @property
+    def answering(self) -> frozenset[BrokerId]:
+        """Return the brokers that are in the metadata and answer."""
+        return self.alive - self.silent
+
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:
         """Return partitions with a replica out of sync, except moving ones, where that is expected.
@@ -90,12 +110,15 @@ async def look(admin: Admin, clock: Clock, in_progress: Iterable[TopicPartition]
     alive = frozenset(node.id for node in view.nodes)
     topics = await admin.describe_topics()
     moves = await admin.list_partition_reassignments()
-    disks = await admin.describe_log_dirs(sorted(alive))
+    disks = await admin.describe_log_dirs(sorted(alive), PATIENCE_S)
     copies: dict[TopicPartition, dict[BrokerId, Copy]] = {}
     futures: dict[TopicPartition, dict[BrokerId, Copy]] = {}
     dirs: dict[BrokerId, tuple[LogDir, ...]] = {}
+    silent = set()
     for broker, told in disks.items():
         if isinstance(told, BrokerError):
+            if told.code is ErrorCode.BROKER_NOT_AVAILABLE:
+                silent.add(broker)
             continue
         dirs[broker] = told.log_dirs
         for each in told.replicas:
@@ -110,6 +133,7 @@ async def look(admin: Admin, clock: Clock, in_progress: Iterable[TopicPartition]
     return Observation(
         at_s=clock.monotonic_s(),
         alive=alive,
+        silent=frozenset(silent),
         partitions=partitions_of(topics),
         moves=moves,
         copies=copies,

@@ -75,6 +75,8 @@ class Summary:
     busiest: str = ""
     """The broker with the most to copy, and in which direction."""
     busiest_bytes: int = 0
+    steered: tuple[str, ...] = ()
+    """What an operator has changed meanwhile, such as `throttle`: the prediction is of a run without that."""
 
     @property
     def mean_rate(self) -> float:
@@ -90,7 +92,8 @@ class Summary:
     @property
     def error(self) -> float | None:
         """Return how much longer it took than predicted, as a share; negative if it was faster."""
-        return self.seconds / self.predicted_s - 1 if self.done and self.predicted_s else None
+        as_told = self.done and not self.steered
+        return self.seconds / self.predicted_s - 1 if as_told and self.predicted_s else None
 
     @property
     def busiest_rate(self) -> float:

@@ -71,6 +71,8 @@ class RunStatus:
     under_replicated: int
     offline: int
     latency_s: float
+    silent: tuple[int, ...] = ()
+    """Brokers in the metadata that did not answer the last look."""
     predicted: PredictedNow | None = None
     """The prediction that was made when the run began, and how far it is ahead of that."""
     dir_throttle: int | None = None
@@ -105,6 +107,7 @@ class RunStatus:
             "under_replicated": self.under_replicated,
             "offline": self.offline,
             "latency_ms": round(self.latency_s * 1000, 1),
+            "silent": list(self.silent),
             "brokers": {str(fields.pop("broker")): fields for fields in map(asdict, report.brokers)},
             "dirs": [asdict(each) for each in report.dirs],
             "replicas": [
@@ -189,6 +192,7 @@ def status_of(document: Mapping[str, Any]) -> RunStatus:
         under_replicated=int(document["under_replicated"]),
         offline=int(document["offline"]),
         latency_s=float(document["latency_ms"]) / 1000,
+        silent=tuple(map(int, document.get("silent", ()))),
         predicted=None if document.get("predicted") is None else predicted_now_of(document["predicted"]),
     )
 
@@ -295,6 +299,7 @@ class RunReporter:
                 under_replicated=len(observation.under_replicated),
                 offline=len(observation.offline),
                 latency_s=observation.latency_s,
+                silent=tuple(sorted(observation.silent)),
                 predicted=self._predicted_now(self._last),
             )
         )
@@ -308,7 +313,12 @@ class RunReporter:
         if not self._in_progress:
             self._copied.add(self._seconds, self._progress.arrived_bytes, last=True)
         copied, measured = self._copied.points, self._time_left.measured
-        return {"seconds": self._took_s, "copied": copied, "measured": measured}
+        return {
+            "seconds": self._took_s,
+            "copied": copied,
+            "measured": measured,
+            "steered": list(self._pace.steered),
+        }
 
     @property
     def _seconds(self) -> float:
@@ -342,6 +352,7 @@ class RunReporter:
             done=done,
             busiest="" if busiest is None else str(busiest[0]),
             busiest_bytes=0 if busiest is None else busiest[1],
+            steered=tuple(self._pace.steered),
         )
 
     def _nothing_left(self, _: RestOfRun) -> float | None:
@@ -359,8 +370,14 @@ class RunReporter:
         pace = self._pace
         if not pace.in_force.predicts:
             return None
-        now_ms, behind_s = self._clock.now_ms(), pace.behind_s
-        return self._time_left.seconds(rest, self._schedule, pace.in_force, now_ms=now_ms, behind_s=behind_s)
+        return self._time_left.seconds(
+            rest,
+            self._schedule,
+            pace.in_force,
+            now_ms=self._clock.now_ms(),
+            now_s=self._clock.monotonic_s(),
+            behind_s=pace.behind_s,
+        )
 
     def _left(self, names: Iterable[TopicPartition]) -> set[TopicPartition]:
         return {name for name in names if self._schedule.rest_of(name)}

@@ -92,6 +92,7 @@ class Strangers:
             under_replicated=len(observation.under_replicated),
             offline=len(observation.offline),
             latency_s=observation.latency_s,
+            silent=tuple(sorted(observation.silent)),
         )
 
     def _seconds_left(self, rest: RestOfRun) -> float | None:

@@ -258,7 +258,7 @@ def _states(snapshot: Snapshot) -> Iterator[Finding]:
                 else "wait, or look at the log of that broker",
                 partition=name,
             )
-        elif may_be_elected(partition):
+        elif may_be_elected(partition) and not partition.moving:
             yield Finding(
                 kind=FindingKind.LEADER,
                 what=str(name),

@@ -61,11 +61,11 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
             moves.append(back)
         else:
             problems.append(problem)
-    if problems and not as_far_as_possible:
-        raise CannotUndo(
-            f"{'; '.join(problems[:5])}{'; …' if len(problems) > 5 else ''}. With --as-far-as-possible the "
-            "others are brought back"
-        )
+    if problems and not (as_far_as_possible and moves):
+        rest = "With --as-far-as-possible the others are brought back"
+        nothing = "There is nothing else to bring back"
+        told = f"{'; '.join(problems[:5])}{'; …' if len(problems) > 5 else ''}"
+        raise CannotUndo(f"{told}. {rest if moves else nothing}")
     return Plan(
         cluster_id=plan.cluster_id,
         created_ms=snapshot.taken_ms,

@@ -44,6 +44,8 @@ class Elections:
         self._waiting: dict[TopicPartition, float] = {}
         """Since when each waits."""
         self._held: set[TopicPartition] = set()
+        self._arrived: set[TopicPartition] = set()
+        self._asked_again = False
 
     @property
     def over(self) -> bool:
@@ -51,7 +53,22 @@ class Elections:
 
     def line_up(self, names: Iterable[TopicPartition]) -> None:
         """Add partitions that have arrived."""
-        self._waiting.update(dict.fromkeys(names, self._clock.monotonic_s()))
+        new = dict.fromkeys(names, self._clock.monotonic_s())
+        self._arrived.update(new)
+        self._waiting.update(new)
+
+    def line_up_again(self, seen: Mapping[TopicPartition, Partition]) -> bool:
+        """Add, once, the partitions that another replica leads by now; return whether there are any.
+
+        A broker that has died during the run and come back has lost its leaders.
+        """
+        lost = [name for name in sorted(self._arrived) if self._needs_it(name, seen.get(name))]
+        if self._asked_again or not lost:
+            return False
+        self._asked_again = True
+        self._held.difference_update(lost)
+        self.line_up(lost)
+        return True
 
     async def hold(self, seen: Mapping[TopicPartition, Partition] = _NOTHING) -> None:
         """Elect leaders for the next partitions that need it; those just `seen` are not asked for again."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ClientError, Unreachable
-from restow.execute.progress.observation import look
+from restow.execute.progress.observation import Observation, look
 from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, OFFERS_UNDO, Ending, RunOutcome
 from restow.execute.progress.progress import RunProgress, places
 from restow.execute.progress.status import RunEvent, RunListener, RunReporter
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from restow.client import Admin, TopicPartitionReplica
     from restow.execute.journal.ledger import RunJournal, RunLedger
-    from restow.execute.progress.observation import Observation
     from restow.execute.run.control import Control
     from restow.execute.run.lock import Mark
     from restow.execute.run.options import RunOptions
@@ -167,7 +166,7 @@ class Executor:
             return RunOutcome(ending=Ending.FAILED, reason=why)
         begun = [] if self._paused else self._schedule.admit()
         try:
-            begun = await self._throttle(begun, look=surveyed)
+            begun = await self._throttle(begun, self._known.answering, look=surveyed)
             seen_last = await look_at(self._admin, begun, self._dir_movers(begun)) if begun else None
         except ClientError:
             for step in begun:
@@ -180,6 +179,8 @@ class Executor:
         if surveyed or begun:
             self._report()
         if not self._in_progress and not self._schedule.left and self._elections.over:
+            if self._options.elect and self._elections.line_up_again(self._known.partitions):
+                return None
             ending = Ending.IN_PART if self._run_journal.ledger.dropped else Ending.DONE
             return RunOutcome(ending=ending)
         idle = not self._in_progress and not self._paused and self._schedule.left > 0
@@ -294,10 +295,10 @@ class Executor:
             if self._options.elect:
                 self._elections.line_up([name])
 
-    async def _throttle(self, begun: list[Step], *, look: bool) -> list[Step]:
+    async def _throttle(self, begun: list[Step], brokers: frozenset[BrokerId], *, look: bool) -> list[Step]:
         """Set the throttles for all steps in progress; drop the steps to begin that cannot be throttled."""
         steps = [*self._in_progress.steps, *begun]
-        applied = await self._throttling.apply(steps, self._dir_movers(steps), self._alive, look=look)
+        applied = await self._throttling.apply(steps, self._dir_movers(steps), brokers, look=look)
         applied.told(self.tell)
         refused = {step: error for step in begun if (error := applied.refusal(step)) is not None}
         for step, error in refused.items():
@@ -313,9 +314,7 @@ class Executor:
         }
 
     def _target_log_dirs(self, step: Step) -> dict[TopicPartitionReplica, str]:
-        return target_log_dirs(
-            step, {} if self._observation is None else self._observation.copies.get(step.partition, {})
-        )
+        return target_log_dirs(step, self._known.copies.get(step.partition, {}))
 
     async def _submit(self, begun: Sequence[Step]) -> None:
         if not begun:
@@ -329,7 +328,7 @@ class Executor:
                 "begun", partition=str(step.partition), **{"from": list(step.before), "to": list(step.after)}
             )
         await fulfil_dirs(self._admin, submitted)
-        answers = await self._submitter.submit(begun, self._alive)
+        answers = await self._submitter.submit(begun, self._known.alive)
         for step in begun:
             if (error := answers.get(step.partition)) is not None:
                 give_up = error.code in REFUSED_FOR_GOOD
@@ -365,7 +364,7 @@ class Executor:
         steps, book = self._in_progress.steps, self._run_journal
         again = cancelled_before(book.ledger, self._schedule.rest_of, self._observation.partitions)
         taken = await cancel_moves(
-            self._admin, self._clock, book, [*steps, *again], self._alive, self._observation.copies
+            self._admin, self._clock, book, [*steps, *again], self._known.alive, self._observation.copies
         )
         for step in steps:
             if step.partition in taken.others:
@@ -376,7 +375,7 @@ class Executor:
         """Restore the throttles, except those that moves still need, and record the outcome."""
         if outcome.ending not in (Ending.LEFT, Ending.LOST):
             try:
-                await self._throttle([], look=True)
+                await self._throttle([], self._known.alive, look=True)
                 self._observation = await look(self._admin, self._clock)
                 if self._why_no_undo is not None and outcome.ending in OFFERS_UNDO:
                     outcome = replace(outcome, no_undo=await self._why_no_undo(self._run_journal.ledger))
@@ -406,12 +405,13 @@ class Executor:
         return self.pace.paused if other is None else f"the cluster was lost to {other}"
 
     @property
-    def _alive(self) -> frozenset[BrokerId]:
-        return frozenset() if self._observation is None else self._observation.alive
+    def _known(self) -> Observation:
+        return self._observation or Observation(at_s=0.0)
 
     def _held(self, step: Step) -> str | None:
         """Say why a step has to wait now; None if it need not."""
-        return self._holding.reason(step, self._observation, busy=not self._admission.idle)
+        busy, throttled = not self._admission.idle, self.pace.throttled
+        return self._holding.reason(step, self._observation, busy=busy, throttled=throttled)
 
     def _report(self, ended: str | None = None) -> None:
         if self._observation is not None:

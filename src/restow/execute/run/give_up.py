@@ -73,8 +73,10 @@ class WaitReasons:
         self._refusals[step.partition] = tries, self._clock.monotonic_s() + _TRY_AGAIN_S, why
         return tries < _TRIES
 
-    def reason(self, step: Step, observation: Observation | None, *, busy: bool) -> str | None:
-        """Say why a step waits; `busy` if any step is under way."""
+    def reason(
+        self, step: Step, observation: Observation | None, *, busy: bool, throttled: bool = False
+    ) -> str | None:
+        """Say why a step waits; `busy` if any step is under way, `throttled` if it needs a throttle."""
         name, now_s = step.partition, self._clock.monotonic_s()
         _, until_s, why = self._refusals.get(name, (0, 0.0, ""))
         if now_s < until_s:
@@ -86,4 +88,6 @@ class WaitReasons:
                 return "special topics come last"
             if busy:
                 return "special topics go one at a time"
-        return None if observation is None else observation.hindrance(step)
+        if observation is None:
+            return None
+        return observation.hindrance(step) or (observation.cannot_throttle(step) if throttled else None)

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, TopicPartitionReplica
+from restow.execute.progress.observation import PATIENCE_S
 from restow.model import ANY_DIR, ReplicaAssignment
 from restow.plan.files.text import step_document
 from restow.wire.error_codes import ErrorCode
@@ -131,7 +132,8 @@ async def fulfil_dirs(
         which: path for each in waiting for which, path in each.dirs.items() if which not in each.accepted
     }
     answers = await admin.alter_replica_log_dirs(asked) if asked else {}
-    disks = await admin.describe_log_dirs(sorted({which.broker for each in waiting for which in each.dirs}))
+    brokers = {which.broker for each in waiting for which in each.dirs}
+    disks = await admin.describe_log_dirs(sorted(brokers), PATIENCE_S)
     there = {
         (TopicPartitionReplica(replica.partition, broker), replica.log_dir)
         for broker, told in disks.items()

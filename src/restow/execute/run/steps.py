@@ -129,6 +129,8 @@ def _rest(move: Move, now: Partition, first: Step | None, extra_copies: int) -> 
         return (first, *(steps_of(later, extra_copies) if first.after != move.after else ()))
     if now.replicas == move.after:
         return () if _dirs_are_right(move, now) else steps_of(replace(move, before=move.after), extra_copies)
+    if now.replicas == move.before:
+        return steps_of(move, extra_copies)
     known = {move.before, *(step.after for step in steps_of(move, extra_copies))}
     if now.replicas in known or set(now.replicas) == set(move.before):
         return steps_of(replace(move, before=now.replicas), extra_copies)

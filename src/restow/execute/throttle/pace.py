@@ -53,6 +53,8 @@ class Pace:
         self._throttling, self._admission, self._tell = throttling, admission, tell
         self.auto = options.auto
         self.stop: str | None = None
+        self.steered: dict[str, None] = {}
+        """What an operator has changed, in that order: throttle, concurrency, paused."""
         self._asked_to_pause = False
         self._alarm: str | None = None
         self._told: str | None = None
@@ -105,6 +107,8 @@ class Pace:
     def ask(self, request: ControlRequest) -> None:
         """Apply a request from the control file."""
         if request.paused is not None:
+            if request.paused:
+                self.steered["paused"] = None
             self._asked_to_pause = request.paused
         if request.stop is not None:
             self.stop = request.stop
@@ -116,6 +120,7 @@ class Pace:
         )
         if wanted != limits:
             self._admission.limits = wanted
+            self.steered["concurrency"] = None
             self._tell("concurrency", moves_in=wanted.moves_in, moves_out=wanted.moves_out)
         if request.throttle is not None:
             self._request_throttle(HourlyThrottle.parse(request.throttle))
@@ -133,6 +138,7 @@ class Pace:
             self._set(rate)
         if changed:
             self._of_this_hour = None
+            self.steered["throttle"] = None
             self._tell("throttle requested", throttle=str(requested))
 
     def _follow_the_hour(self) -> None:
@@ -160,6 +166,11 @@ class Pace:
         """Return the minutes since midnight, local time."""
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
         return now.hour * 60 + now.minute + now.second / 60
+
+    @property
+    def throttled(self) -> bool:
+        """Return whether copies between brokers are throttled."""
+        return self.auto or self._throttling.wanted.rate is not None
 
     @property
     def in_force(self) -> RunOptions:

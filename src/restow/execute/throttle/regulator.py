@@ -32,7 +32,8 @@ _LEARN_S = 60.0
 """The factor that holds the rate is learned in about this time."""
 _AHEAD_S = 15.0
 """A lead counts at most this much: a larger one is data that was there before, not a burst."""
-_MOST = 0.25
+MOST_CORRECTION = 0.25
+"""The rate is set higher or lower by this share of it at most."""
 _LOST_S = 6.0
 """Further behind than this, the throttle is not the reason."""
 _TRY_AGAIN_S = 60.0
@@ -75,9 +76,9 @@ class ThrottleRegulator:
             return self._begin_anew()
         much_s = self.behind_s - min(max(self.behind_s, -_SLACK_S), _SLACK_S)
         wanted = 1 + self._learned + much_s / _HORIZON_S
-        if abs(wanted - 1) < _MOST:  # at its limit it would learn a rate that cannot be reached
+        if abs(wanted - 1) < MOST_CORRECTION:  # at its limit it would learn a rate that cannot be reached
             self._learned += much_s * took_s / _LEARN_S
-        return self._set(min(max(wanted, 1 - _MOST), 1 + _MOST))
+        return self._set(min(max(wanted, 1 - MOST_CORRECTION), 1 + MOST_CORRECTION))
 
     def _keep_accounts(self, took_s: float, rate: int, to_do: Traffic, copied: Traffic) -> None:
         """Update the accounts. A new broker starts from the run's own. A broker with less to copy may be

@@ -134,6 +134,8 @@ class Throttling:
         self._stands = None if failed else wants
         if not wants:
             await self._read(set(self._sent))  # the next run must read the restored values
+        elif new := {s for s in wants.keys() & changes.keys() - failed.keys() if _is_new_rate(s, current)}:
+            await self._read(new)  # a copy that begins before its broker knows the rate would not be held
         told = {s: v for s, v in changes.items() if current.get(s) != v and s not in failed}
         return Applied(changed=told, failed=failed, left_alone=fresh)
 
@@ -280,6 +282,15 @@ class Throttling:
                 break
             await self._clock.sleep(_ASK_AGAIN_S)
         return outcome
+
+
+def _is_new_rate(setting: Setting, before: Mapping[Setting, str | None]) -> bool:
+    """Return whether a broker had no such throttle.
+
+    Brokers on ZooKeeper hear of their configs a moment after they are set, in the order in which they were
+    set: one that tells its new rate knows the lists of topics as well, because those are set first.
+    """
+    return setting.key in RATES and before.get(setting) is None
 
 
 async def used_by_others(admin: Admin, own: Collection[TopicPartition]) -> frozenset[BrokerId]:
