@@ -9,7 +9,6 @@ what collecting costs from `benchmarks.pipeline_collect`.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from benchmarks.report import Row, command_line, print_rows
 from harness.big_lakes import BigLake, write_big_lake
@@ -99,8 +100,9 @@ def _process(spark: SparkSession) -> Path:
 
 
 def _processor_s(spark: SparkSession) -> float:
-    fields = (_process(spark) / "stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Return the processor time of the JVM and of its Python workers, living and ended."""
+    driver = psutil.Process(int(_process(spark).name))
+    return sum(sum(each.cpu_times()[:4]) for each in (driver, *driver.children(recursive=True)))
 
 
 def _peak_gib(spark: SparkSession) -> float:

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from benchmarks.plan_clusters import skewed
 from benchmarks.report import Row, command_line, print_rows
@@ -25,7 +24,7 @@ from harness.spark import spark_session
 from restow.pipeline.jobs.fleet import fleet
 from restow.pipeline.jobs.lab import OURS, lab
 from restow.pipeline.jobs.model import TABLE as MODEL
-from restow.pipeline.schemas import ASSIGNMENT, DISKS, REPLICAS
+from restow.pipeline.schemas import ASSIGNMENT, DISKS, REPLICAS, arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +46,7 @@ def write_fleet(folder: Path, clusters: int, replicas: int, brokers: int = 30) -
         for table, columns in _samples(f"cluster-{number:04}", made):
             where = folder / table.name
             where.mkdir(parents=True, exist_ok=True)
-            schema = to_arrow_schema(table.schema)
+            schema = arrow_schema(table.columns)
             rows = pa.table({name: pa.array(columns[name], schema.field(name).type) for name in schema.names})
             pq.write_table(rows, where / f"{number:04}.parquet")
 
@@ -182,6 +181,7 @@ def fleet_rows(clusters: int, replicas: int) -> Iterator[Row]:
         taken = {}
         for cores in (1, 2):
             with _on(cores), spark_session(folder / f"spark-{cores}", cores=cores) as spark:
+                spark.conf.set("spark.sql.shuffle.partitions", 8 * cores)  # as commands do
                 _timed(plans(spark, folder).limit(1), folder / f"warm-{cores}")
                 taken[cores] = _timed(plans(spark, folder), folder / f"plans-{cores}")
                 made = spark.read.parquet(str(folder / f"plans-{cores}"))

@@ -4,7 +4,7 @@ Nothing here is part of the installed package. The jars are fetched once, by the
 into the user's cache; everything else runs on loopback only.
 
     cache.py    the cache of downloads
-    jars.py     kafka_jars(version) -> the folder with the jars; spark_kafka_jars() for Spark's connector
+    jars.py     kafka_jars(version) -> the folder with the jars; spark_kafka_jars() -> Spark's connector
     tools.py    Tools(version).run("kafka-topics", …) -> the output of that command line tool
     jvm.py      kafka_jvm(version)  -> a gateway to a JVM with the jars on its class path
     oracle.py   results of Kafka's own placement and assignors

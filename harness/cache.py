@@ -13,7 +13,6 @@ fetch leaves nothing that looks complete.
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import sys
 import tempfile
@@ -21,17 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from restow.pipeline.jars import cache_dir
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-def cache_dir() -> Path:
-    """Return the folder of downloads."""
-    if own := os.environ.get("RESTOW_CACHE"):
-        return Path(own)
-    if shared := os.environ.get("XDG_CACHE_HOME"):
-        return Path(shared) / "restow"
-    return Path.home() / ".cache" / "restow"
 
 
 def fetched_once(name: str, what: str, fetch: Callable[[Path], Path]) -> Path:

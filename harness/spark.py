@@ -18,7 +18,7 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from harness.jars import pyspark_jar, spark_kafka_jars
+from harness.jars import spark_kafka_jars
 from harness.java import java
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _STOP_TIMEOUT_S = 20
 def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterator[SparkSession]:
     """Run a session with its files in `folder`. Raises Missing without Java or the jars."""
     java()
-    jars = _connector()
+    jars = spark_kafka_jars()
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -115,14 +115,3 @@ def _environment(**variables: str) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _connector() -> list[Path]:
-    """Return the connector's jars, without those that the pyspark wheel has in its own version."""
-    own = {_artifact(jar) for jar in pyspark_jar("spark-core*.jar").parent.glob("*.jar")}
-    return [jar for jar in sorted(spark_kafka_jars().glob("*.jar")) if _artifact(jar) not in own]
-
-
-def _artifact(jar: Path) -> str:
-    """Return a jar's name without its version."""
-    return jar.stem.rpartition("-")[0]

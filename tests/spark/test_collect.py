@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from restow.pipeline.sampling.sample import Sample
     from restow.pipeline.stream import Stream
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.classic]
 
 TABLES = [each.name for each in SAMPLED]
 

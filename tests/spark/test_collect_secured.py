@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.apache, pytest.mark.full]
+pytestmark = [pytest.mark.spark, pytest.mark.apache, pytest.mark.full, pytest.mark.classic]
 
 PART = WORD[:6]
 """Of the password: all of it may be there escaped."""

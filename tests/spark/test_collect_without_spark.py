@@ -15,11 +15,11 @@ from restow.errors import LakeFailed
 from restow.pipeline.checkpoints import Kept
 from restow.pipeline.collect import into_lake
 from restow.pipeline.lake import Lake
-from restow.pipeline.sampling.batches import GAPS, SAMPLES, TABLE, arrow_schema, batches
+from restow.pipeline.sampling.batches import GAPS, SAMPLES, TABLE, batches
 from restow.pipeline.sampling.questions import Gap, Part, ask_over
 from restow.pipeline.sampling.sample_files import SampleFiles
 from restow.pipeline.sampling.shares import Share, shares_of
-from restow.pipeline.schemas import SAMPLED
+from restow.pipeline.schemas import SAMPLED, arrow_schema
 from restow.pipeline.spark_types import struct_of
 from restow.runtime.clock import SystemClock
 from tests.clients.embedded import Running, embedded

@@ -11,7 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.full]
+from restow.snapshot import read_snapshot
+
+pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.classic]
 
 DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
 
@@ -37,6 +39,9 @@ def test_demo_story_succeeds_and_leaves_only_its_report(tmp_path: Path) -> None:
     assert told["report"] == str(report)
     assert min(told["predicted_seconds_without_the_kill"], told["predicted_seconds"]) > 0
     assert told["actual_seconds"] > 0
+    assert "$ restow ui --snapshot made/demo/snapshot.json --journal made/demo/journal" in done.stdout
+    assert read_snapshot(tmp_path / "made" / "demo" / "snapshot.json").topic["orders"].partitions
+    assert list((tmp_path / "made" / "demo" / "journal").rglob("journal.jsonl"))
     page = report.read_text(encoding="utf-8")
     assert page.count("<svg") >= 5
     assert "broker 1 killed" in page

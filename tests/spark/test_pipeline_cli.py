@@ -16,6 +16,7 @@ from harness.lakes import write_faulty_lake
 from restow.cli import run
 from restow.errors import InvalidInput
 from restow.model.load_parquet import read as read_load
+from restow.pipeline.findings import read_findings
 from restow.plan.files.text import loads
 
 if TYPE_CHECKING:
@@ -135,6 +136,24 @@ def test_skew_and_forecast_print_their_tables(lake: str, capsys: pytest.CaptureF
     rows = told(capsys, "pipeline", "forecast", "--lake", lake, "--rows", "200", *limits)["forecast"]
     assert {row["measure"] for row in rows} == {"disk", "bytes_in"}
     assert {row["limit"] for row in rows if row["measure"] == "bytes_in"} == {1000.0}
+
+
+def test_pages_read_the_same_forecast_and_load_without_spark(
+    made: dict[str, Any], lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = told(capsys, "pipeline", "forecast", "--lake", lake, "--rows", "1000")["forecast"]
+    names = ("measure", "broker", "log_dir", "now", "limit", "growth", "why")
+    for load in map(read_load, map(Path, made["loads"])):
+        found = read_findings(lake, load.cluster_id)
+        of_command = [each for each in rows if each["cluster"] == load.cluster_id]
+        assert of_command
+        assert [[each[name] for name in names] for each in found.forecast] == [
+            [each[name] for name in names] for each in of_command
+        ]
+        assert found.load is not None
+        of_lake = dict(zip(found.load.partitions, found.load.resources["bytes_in"].leading, strict=True))
+        assert of_lake == dict(zip(load.partitions, load.resources["bytes_in"].leading, strict=True))
+        assert any(value is not None for value in found.week["bytes_in"])
 
 
 def test_commands_draw_tables(lake: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

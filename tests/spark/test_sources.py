@@ -143,6 +143,7 @@ def test_source_fails_with_a_reason(spark: SparkSession, options: dict[str, str]
         spark.read.format("restow.replicas").options(**options).load().collect()
 
 
+@pytest.mark.classic
 def test_stream_takes_samples_and_continues_after_a_restart(
     spark: SparkSession, cluster: Running, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from restow.pipeline.sampling.sample import Sample
 
-pytestmark = [pytest.mark.spark, pytest.mark.apache, pytest.mark.full]
+pytestmark = [pytest.mark.spark, pytest.mark.apache, pytest.mark.full, pytest.mark.classic]
 
 TOPIC, PARTITIONS = "orders", 4
 

@@ -17,7 +17,7 @@ from tests.conftest import needs_kafka
 from tests.often import often
 from tests.spark.patience import wait_for
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.classic]
 
 PATIENCE_S = 300
 MARK = "RESTOW_TEST_MARK"

@@ -151,6 +151,7 @@ def test_lake_refuses_a_newer_version(lake: Lake, tmp_path: Path) -> None:
         lake.read("disks")
 
 
+@pytest.mark.classic
 def test_lake_refuses_a_session_with_other_time_settings(spark: SparkSession, tmp_path: Path) -> None:
     from restow.pipeline.lake import Lake
 

@@ -101,6 +101,21 @@ def test_skew_compares_members_with_the_mean(skewed: dict[tuple[str, str, str], 
     assert skewed["broker", "size", "3"].share == 0.0
 
 
+def test_skew_has_no_share_where_nobody_has_anything(skewed: dict[tuple[str, str, str], Row]) -> None:
+    """Brokers 2 and 3 lead nothing, and what broker 1 takes in is not known."""
+    rows = [skewed["broker", "messages_in", member] for member in "23"]
+    assert [(row.total, row.share, row.variation) for row in rows] == [(0.0, None, 0.0)] * 2
+
+
+def test_skew_is_shown_with_empty_brokers_before_those_near_their_share(spark: SparkSession) -> None:
+    from restow.pipeline.jobs.skew import TABLE, furthest_first
+
+    shares = {"1": 2.4, "2": 1.5, "3": 0.0, "4": None, "5": 0.9}
+    rows = [("c", "broker", "size", who, 1.0, 0, 1.0, share, 2.4, 1.0, []) for who, share in shares.items()]
+    found = furthest_first(spark.createDataFrame(rows, TABLE.schema)).collect()
+    assert [row.member for row in found] == ["1", "3", "2", "5", "4"]
+
+
 def test_skew_names_the_heaviest_partitions(skewed: dict[tuple[str, str, str], Row]) -> None:
     causes = skewed["broker", "size", "1"].causes
     assert [(each.topic, each.partition, each.value) for each in causes] == [("t", 1, 300.0), ("t", 0, 100.0)]

@@ -19,7 +19,7 @@ from harness.lakes import write_faulty_lake
 from harness.spark_cluster import spark_cluster
 from tests.conftest import needs_kafka
 
-pytestmark = [pytest.mark.spark, pytest.mark.full]
+pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.classic]
 
 TABLES = ("rates", "model", "skew", "forecast", "fleet", "lab")
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

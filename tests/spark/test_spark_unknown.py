@@ -161,7 +161,7 @@ def reasons(rows_of: Callable[..., DataFrame]) -> dict[int, Any]:
     ],
 )
 def test_forecast_without_a_date_gives_the_reason(reasons: dict[int, Any], broker: int, why: str) -> None:
-    from restow.pipeline.jobs.forecast import note
+    from restow.pipeline.findings import note
 
     row = reasons[broker]
     assert (row.passes, row.why) == (None, why)
@@ -169,7 +169,7 @@ def test_forecast_without_a_date_gives_the_reason(reasons: dict[int, Any], broke
 
 
 def test_forecast_from_two_hours_has_no_band_and_gives_the_reason(reasons: dict[int, Any]) -> None:
-    from restow.pipeline.jobs.forecast import note
+    from restow.pipeline.findings import note
 
     row = reasons[7]
     assert (row.why, row.soonest, row.latest) == (None, None, None)
@@ -178,7 +178,7 @@ def test_forecast_from_two_hours_has_no_band_and_gives_the_reason(reasons: dict[
 
 
 def test_forecast_without_a_latest_date_gives_the_reason(reasons: dict[int, Any]) -> None:
-    from restow.pipeline.jobs.forecast import note
+    from restow.pipeline.findings import note
 
     row = reasons[8]
     assert row.soonest < row.passes

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from restow.errors import LakeFailed, RestowError
-from restow.pipeline.files import LakeFiles
+from restow.pipeline.files import lake_files
 from restow.runtime.disk import SystemDisk
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Kept:
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
         self._spark = spark
-        self._files = LakeFiles(spark)
+        self._files = lake_files(spark)
         self._folder = f"{checkpoint}/samples"
 
     def has(self, batch: int) -> bool:

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from restow.errors import InvalidInput, LakeFailed
-from restow.pipeline.files import LakeFiles
+from restow.pipeline.files import lake_files, path_for
 from restow.pipeline.names import LONGEST_VALUE_BYTES, NOT_READ, NULL_VALUE, value_of
 from restow.pipeline.sampling.sample_files import STAGING
 from restow.pipeline.schemas import AT, CLUSTER, DAY, NAMES, VERSION, Field, Table, table
@@ -47,9 +47,9 @@ class Lake:
     """A lake at a path, which need not exist yet."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self.path = path.rstrip("/") or "/"
+        self.path = path_for(spark, path.rstrip("/") or "/")
         self.spark = spark
-        self._files = LakeFiles(spark)
+        self._files = lake_files(spark)
         for name, value in SETTINGS.items():
             if spark.conf.get(name, None) != value:
                 raise InvalidInput(f"this Spark session has not {name}={value}: set it, times depend on it")
@@ -108,17 +108,16 @@ class Lake:
         rows = self.spark.read.schema(_stored(about)).option("basePath", self._home(about))
         ordered = rows.parquet(*sorted(before)).dropDuplicates([*about.identity])
         after = self._add(about, ordered, in_order=True)
-        for path in before:
-            self._files.remove(path)
+        self._files.remove(*before)
         return len(before) - after
 
     def describe(self) -> DataFrame:
         """Return rows, files, bytes and times of every table and cluster, repeated samples included."""
         found = None
         for name in NAMES:
-            if not self._files.exists(self._home(table(name))):
+            if not self._is_there(table(name)):
                 continue
-            rows = self._rows(table(name))
+            rows = self._stored_rows(table(name))
             time = f.col(AT) if AT in rows.columns else f.lit(None).cast("timestamp")
             files = rows.groupBy(CLUSTER, f.col("_metadata.file_path").alias("file")).agg(
                 f.count("*").alias("rows"),
@@ -148,17 +147,22 @@ class Lake:
 
     def _rows(self, about: Table) -> DataFrame:
         """Return all rows with their day, repeated samples included."""
-        self._check_version(about)
-        if not self._files.exists(self._home(about)):
+        if not self._is_there(about):
             return self.spark.createDataFrame([], _stored(about))
+        return self._stored_rows(about)
+
+    def _stored_rows(self, about: Table) -> DataFrame:
         return self.spark.read.schema(_stored(about)).parquet(self._home(about))
 
-    def _check_version(self, about: Table) -> None:
-        newer = [path for path in self._files.folders(f"{self.path}/{about.name}") if path > f"v{VERSION}"]
+    def _is_there(self, about: Table) -> bool:
+        """Return whether the lake has this table; refuse one of a newer version."""
+        versions = self._files.folders(f"{self.path}/{about.name}")
+        newer = [version for version in versions if version > f"v{VERSION}"]
         if newer:
             raise InvalidInput(
                 f"{self.path}/{about.name} has {newer[-1]}, but this restow knows v{VERSION}: use a newer one"
             )
+        return f"v{VERSION}" in versions
 
     def _add(self, about: Table, rows: DataFrame, *, in_order: bool = False) -> int:
         """Write beside the table, then move the files into it. Return how many files were added."""
@@ -168,10 +172,7 @@ class Lake:
         if in_order:
             shaped = shaped.sortWithinPartitions(*about.partitioning, *_order(about), AT)
         self._save(shaped, about, staging)
-        moved = 0
-        for path in self._files.within(staging):
-            self._files.move(path, home + path.removeprefix(self._files.plain(staging)))
-            moved += 1
+        moved = self._files.move_within(staging, home)
         self._files.remove(staging)
         return moved
 
@@ -195,7 +196,8 @@ class Lake:
 
     def _scattered(self, about: Table, clusters: Sequence[str] | None, days: int) -> list[list[str]]:
         """Return the files of each day that has more than one."""
-        self._check_version(about)
+        if not self._is_there(about):
+            return []
         home = self._home(about)
         recent = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC).date() - timedelta(days=days - 1)
         found: list[list[str]] = []
@@ -203,10 +205,10 @@ class Lake:
             key, _, value = place.partition("=")
             if key != CLUSTER or (clusters is not None and value_of(value) not in clusters):
                 continue
-            past = (
-                day for day in self._files.folders(f"{home}/{place}") if day < f"{DAY}={recent.isoformat()}"
-            )
-            found += [[*self._files.within(f"{home}/{place}/{day}")] for day in past]
+            by_day: dict[str, list[str]] = {}
+            for path in self._files.within(f"{home}/{place}"):
+                by_day.setdefault(path.partition("/")[0], []).append(f"{home}/{place}/{path}")
+            found += [files for day, files in by_day.items() if day < f"{DAY}={recent.isoformat()}"]
         return [files for files in found if len(files) > 1]
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from restow.errors import InvalidInput
 from restow.model.load import BYTES_IN, BYTES_OUT
 from restow.model.load_parquet import FOLLOWING, HOURS, LEADING, REACHED
-from restow.pipeline.files import LakeFiles
+from restow.pipeline.files import lake_files, path_for
 from restow.pipeline.names import file_name, value_of
 from restow.pipeline.schemas import CLUSTER
 
@@ -86,8 +86,8 @@ def without_load(model: DataFrame, statistic: str = "mean") -> int:
 
 def write_load(loads: Loads, folder: str, *, made_ms: int, statistic: str = "mean") -> list[str]:
     """Write every cluster's load model to a folder, replacing older ones, and return the paths."""
-    files = LakeFiles(loads.model.sparkSession)
-    root = files.plain(folder)
+    spark = loads.model.sparkSession
+    files, root = lake_files(spark), path_for(spark, folder.rstrip("/"))
     staging = f"{root}/_staging-{uuid4().hex}"
     rows = load_rows(loads, made_ms=made_ms, statistic=statistic)
     written = []
@@ -99,7 +99,7 @@ def write_load(loads: Loads, folder: str, *, made_ms: int, statistic: str = "mea
             cluster = path.rpartition("/")[0].rpartition(f"{CLUSTER}=")[2]
             target = f"{root}/{file_name(value_of(cluster))}.parquet"
             files.remove(target)
-            files.move(path, target)
+            files.move(f"{staging}/{path}", target)
             written.append(target.removeprefix("file:"))
     finally:
         files.remove(staging)

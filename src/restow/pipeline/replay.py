@@ -7,12 +7,13 @@ that numpy computes all measures from an array of owners.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from restow.assignors import Member, TopicPartition, assign, get
+from restow.assignors import Member, TopicPartition, settled
 from restow.assignors.compare import balance_score
 from restow.assignors.names import partitions_of
 from restow.errors import RestowError
@@ -25,10 +26,9 @@ if TYPE_CHECKING:
     from restow.assignors import Assignment, PartitionRacks
 
 NOBODY = -1
-_COOPERATIVE_ROUNDS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReplayedGroup:
     """A group in its newest state, its partitions numbered topic by topic."""
 
@@ -76,6 +76,11 @@ class ReplayedGroup:
                 rack: np.fromiter((rack in there for there in flat), np.bool_, len(flat)) for rack in wanted
             },
         )
+
+    @cached_property
+    def work(self) -> dict[TopicPartition, float]:
+        """The lag of each partition, for assignors that balance work; empty if there is none."""
+        return dict(zip(self.number, self.lag.astype(float).tolist(), strict=True)) if self.lag.any() else {}
 
     def owners(self, answer: Assignment) -> NDArray[np.int64]:
         """Return the number of each partition's owner."""
@@ -145,7 +150,8 @@ def replayed(row: Mapping[str, Any], assignors: Sequence[str]) -> Iterator[dict[
     now = {f"{key}_now": value for key, value in measures(group, group.owner).items()}
     for name in assignors:
         try:
-            owner = group.owners(_settled(name, group, group.members))
+            answer, _ = settled(name, group.partitions, group.members, group.racks, group.work)
+            owner = group.owners(answer)
             moved = _moved_in_history(name, group)
         except RestowError as error:
             yield about | now | {"assignor": name, "error": str(error)}
@@ -189,18 +195,6 @@ def _cross_rack(group: ReplayedGroup, owner: NDArray[np.int64]) -> int | None:
     return far
 
 
-def _settled(name: str, group: ReplayedGroup, members: Sequence[Member]) -> Assignment:
-    """Return the final assignment; a cooperative assignor needs a second round for it."""
-    answer = assign(name, group.partitions, members, group.racks)
-    if get(name).cooperative:
-        for _ in range(_COOPERATIVE_ROUNDS):
-            again = assign(name, group.partitions, _holding(members, answer), group.racks)
-            if again == answer:
-                break
-            answer = again
-    return {member.id: answer[member.id] for member in members}
-
-
 def _holding(members: Iterable[Member], answer: Assignment) -> list[Member]:
     return [
         Member(id=each.id, topics=each.topics, rack=each.rack, owned=tuple(answer.get(each.id, ())))
@@ -217,7 +211,7 @@ def _moved_in_history(name: str, group: ReplayedGroup) -> int:
     moved = 0
     for members in group.rounds if len(group.rounds) > 1 else ():
         before = {partition: member for member, mine in answer.items() for partition in mine}
-        answer = _settled(name, group, _holding(members, answer))
+        answer, _ = settled(name, group.partitions, _holding(members, answer), group.racks, group.work)
         moved += sum(
             before.get(partition, member) != member for member, mine in answer.items() for partition in mine
         )

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from restow.html.page import ReportPage, Section, Tile, paragraph, subtitle, table
 from restow.html.plots import Bar, Line, amount, bars, lines
-from restow.pipeline.jobs.forecast import note
+from restow.pipeline.findings import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -158,8 +158,9 @@ def _tiles(found: Found) -> tuple[Tile, ...]:
         Tile(value=f"{len(sizes):,}", name="brokers"),
         Tile(value=amount(sum(sizes)), name="on disk"),
     ]
-    if brokers:
-        worst = max(brokers, key=itemgetter("share"))
+    compared = [row for row in brokers if row["share"] is not None]
+    if compared:
+        worst = max(compared, key=itemgetter("share"))
         name = f"{worst['measure'].replace('_', ' ')} of broker {worst['member']}, times its share"
         tiles.append(
             Tile(value=f"{worst['share']:.2f} ×", name=name, kind="bad" if worst["share"] > 1.2 else "")

@@ -69,7 +69,7 @@ def pipeline(
     scope = Scope(clusters=tuple(cluster) or None, since=since, until=until)
     with ExitStack() as stack:
         if spark is None:
-            spark = stack.enter_context(session("pipeline", master=master, conf=conf))
+            spark = stack.enter_context(session("pipeline", master=master, conf=conf, lake=str(lake)))
         return make_tables(
             Work(Lake(spark, str(lake)), scope),
             window=window,

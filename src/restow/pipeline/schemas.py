@@ -10,8 +10,9 @@ identify a sample: written twice, it counts once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from restow.errors import InvalidInput
 
@@ -67,6 +68,24 @@ class Table:
 def columns(*fields: tuple[str, str] | tuple[str, str, bool]) -> tuple[Field, ...]:
     """Return columns from tuples of name and kind; a third value of True allows null."""
     return tuple(Field(*field) for field in fields)
+
+
+@cache
+def arrow_schema(columns: tuple[Field, ...]) -> Any:
+    """Return Arrow's schema of these columns, equal to Spark's."""
+    import pyarrow as pa
+
+    kinds = {
+        "string": pa.string(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "array<int>": pa.list_(pa.field("element", pa.int32(), nullable=False)),
+        "array<string>": pa.list_(pa.field("element", pa.string(), nullable=False)),
+    }
+    return pa.schema([pa.field(each.name, kinds[each.kind], each.nullable) for each in columns])
 
 
 REPLICAS = Table(

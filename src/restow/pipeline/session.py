@@ -5,8 +5,9 @@
 
 With a `local` master the session uses only the loopback interface, has no web page and takes little memory,
 unless settings say otherwise. To any other master it ships this package; the dependencies must be installed
-there. Under spark-submit it uses the submitted session. Spark's log goes to a file, not to the terminal. An
-interrupted block ends at once, without another call to the JVM.
+there. Under spark-submit it uses the submitted session. With `sc://host:port` it is one of a Spark Connect
+server, without a JVM here. Spark's log goes to a file, not to the terminal. An interrupted block ends at
+once, without another call to the JVM.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,12 +22,14 @@ import tempfile
 import threading
 import zipfile
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from restow.errors import InvalidInput, RestowError
+from restow.errors import InvalidInput
+from restow.pipeline.checkpoints import local_path
+from restow.pipeline.connect import SCHEME, connected
+from restow.pipeline.jars import NoSpark, connector_jars, find_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,32 +38,38 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-KAFKA_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-"""Spark's Kafka connector, fetched when a stream reads or writes a topic, unless `spark.jars` has it."""
 LOCAL = "local[*]"
 
-_ALWAYS = {
+_SERVER_TAKES = {
     # Samples and days are in UTC.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.ui.showConsoleProgress": "false",
     # JAAS puts the password in a property whose name does not say so.
     "spark.sql.redaction.options.regex": "(?i)url|jaas|password|keystore.key",
 }
+_ALWAYS = _SERVER_TAKES | {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",
+}
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+"""The variable by which pyspark knows that its functions make columns for a server."""
 _WHEN_LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
 }
+_WHEN_SMALL = {
+    # To compile a query takes longer than to run it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+SMALL_BYTES = 8 << 20
+"""Up to this size a lake is small."""
 _SHUFFLED_PER_CORE = 8
 _LAST_LINES = 12
 _STOP_TIMEOUT_S = 20
-
-
-class NoSpark(RestowError):
-    """Spark cannot be used: Spark or Java is not installed, or Spark does not start."""
 
 
 @contextmanager
@@ -72,11 +80,13 @@ def session(
     conf: Mapping[str, str] | None = None,
     kafka: bool = False,
     log: Path | None = None,
+    lake: str | None = None,
 ) -> Iterator[SparkSession]:
     """Start a session with Restow's sources for this block.
 
-    `kafka` adds Spark's Kafka connector. `log` keeps Spark's log; without it the log is discarded, and an
-    error shows its last lines if Spark does not start.
+    `lake` is what it will read: a small lake needs other settings than a large one. `kafka` adds Spark's
+    Kafka connector. `log` keeps Spark's log; without it the log is discarded, and an error shows its last
+    lines if Spark does not start.
     """
     try:
         from pyspark import SparkConf, SparkContext
@@ -85,10 +95,19 @@ def session(
         raise NoSpark(f"Spark is not installed ({error}): pip install 'restow[spark]'") from error
     from restow.pipeline.sources import register
 
+    if (master or "").startswith(SCHEME):
+        with ExitStack() as ending:
+            spark = _on_a_server(master or "", conf or {}, ending)
+            register(spark)
+            yield spark
+        return
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if SparkSession.getActiveSession() is not None:
         raise NoSpark("there is a Spark session in this process already: end it first")
-    settings = settings_for(name, master, conf or {}, kafka=kafka, submitted=submitted)
+    small = lake is not None and is_small(lake)
+    settings = settings_for(name, master, conf or {}, submitted=submitted, small=small)
+    if kafka:
+        settings = with_connector(settings)
     with ExitStack() as ending:
         _hush_py4j(ending)
         if not submitted:
@@ -107,6 +126,17 @@ def session(
             spark.sparkContext.addPyFile(_package(ending))
         register(spark)
         yield spark
+
+
+def _on_a_server(url: str, conf: Mapping[str, str], ending: ExitStack) -> SparkSession:
+    """Return a session of a Spark Connect server, and send this package there."""
+    before = os.environ.get(_CONNECT_MODE)
+    spark = connected(url, {**_SERVER_TAKES, **conf})
+    if before is None:
+        ending.callback(os.environ.pop, _CONNECT_MODE, None)
+    ending.callback(spark.stop)
+    spark.addArtifacts(_package(ending), pyfile=True)
+    return spark
 
 
 @contextmanager
@@ -176,8 +206,29 @@ def _is_interrupt(kind: type[BaseException] | None) -> bool:
     return kind is not None and not issubclass(kind, Exception)
 
 
+def is_small(lake: str) -> bool:
+    """Return whether this lake is a folder here with few bytes."""
+    path = local_path(lake)
+    if path is None:
+        return False
+    left = SMALL_BYTES
+    for file in Path(path).rglob("*.parquet"):
+        try:
+            left -= file.stat().st_size
+        except FileNotFoundError:  # compaction has removed it
+            continue
+        if left < 0:
+            return False
+    return True
+
+
 def settings_for(
-    name: str, master: str | None, conf: Mapping[str, str], *, kafka: bool = False, submitted: bool = False
+    name: str,
+    master: str | None,
+    conf: Mapping[str, str],
+    *,
+    submitted: bool = False,
+    small: bool = False,
 ) -> dict[str, str]:
     """Return our settings, overridden by the given ones."""
     found = {"spark.app.name": f"restow {name}", **_ALWAYS}
@@ -186,12 +237,18 @@ def settings_for(
     if found.get("spark.master", "").startswith("local"):
         cores = _cores(found["spark.master"])
         found |= _WHEN_LOCAL | {"spark.sql.shuffle.partitions": str(_SHUFFLED_PER_CORE * cores)}
-    found |= conf
-    if kafka and "spark-sql-kafka" not in found.get("spark.jars", ""):
-        packages = [each for each in found.get("spark.jars.packages", "").split(",") if each]
-        if not any("spark-sql-kafka" in each for each in packages):
-            found["spark.jars.packages"] = ",".join([*packages, KAFKA_CONNECTOR])
-    return found
+        if small:
+            found |= _WHEN_SMALL
+    return {**found, **conf}
+
+
+def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with the jars of Spark's Kafka connector, unless they name one."""
+    jars = settings.get("spark.jars", "")
+    if "spark-sql-kafka" in jars + settings.get("spark.jars.packages", ""):
+        return dict(settings)
+    whole = [*filter(None, jars.split(",")), *map(str, connector_jars())]
+    return {**settings, "spark.jars": ",".join(whole)}
 
 
 def conf_from(flags: Sequence[str]) -> dict[str, str]:
@@ -220,7 +277,7 @@ def _launch(settings: Mapping[str, str], log: Path | None, ending: ExitStack) ->
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
-    _need_java()
+    find_java()
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(settings.items()))
     words = ending.enter_context(open(log, "ab") if log else tempfile.TemporaryFile())  # noqa: PTH123, SIM115
@@ -262,14 +319,6 @@ def _last_words(words: Any, log: Path | None, began: int) -> str:
     return "\n".join(f"  {line}" for line in lines) or "  (none)"
 
 
-def _need_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which(str(Path(home) / "bin" / "java") if home else "java")
-    if found is None:
-        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the PATH"
-        raise NoSpark(f"Spark needs Java 17 or newer, and {where}: install it, or set JAVA_HOME")
-
-
 def _package(ending: ExitStack) -> str:
     """Return this package as a zip file that executors can import from."""
     folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="restow-")))
@@ -280,62 +329,3 @@ def _package(ending: ExitStack) -> str:
             if path.is_file() and "__pycache__" not in path.parts:
                 package.write(path, Path("restow") / path.relative_to(source))
     return str(archive)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """A running stage."""
-
-    number: int
-    name: str
-    tasks_done: int
-    tasks: int
-    rows: int
-    """Rows read so far, from files and from other stages."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkStatus:
-    """Spark's progress at one moment."""
-
-    stages: tuple[Stage, ...]
-    stages_done: int
-    rows_done: int
-    """Rows read by finished stages."""
-
-    @property
-    def rows(self) -> int:
-        return self.rows_done + sum(stage.rows for stage in self.stages)
-
-
-class SparkProgress:
-    """Reads the progress of one session since this object was made."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        context: Any = spark.sparkContext._jsc  # noqa: SLF001  (the only way to the status of stages)
-        self._store: Any = context.sc().statusStore()
-        self._under_way: dict[int, Stage] = {}
-        self._ended: dict[int, int] = {}
-
-    def standing(self) -> SparkStatus:
-        """Return the running stages. Stages that began and ended between two calls do not count."""
-        now = {stage.number: stage for stage in self._active()}
-        self._ended |= {
-            number: self._under_way[number].rows for number in self._under_way.keys() - now.keys()
-        }
-        self._under_way = now
-        return SparkStatus(
-            stages=tuple(now.values()), stages_done=len(self._ended), rows_done=sum(self._ended.values())
-        )
-
-    def _active(self) -> Iterator[Stage]:
-        listed = self._store.activeStages()
-        for at in range(listed.size()):
-            data = listed.apply(at)
-            yield Stage(
-                number=data.stageId(),
-                name=data.name().partition(" at ")[0],
-                tasks_done=data.numCompleteTasks(),
-                tasks=data.numTasks(),
-                rows=data.inputRecords() + data.shuffleReadRecords(),
-            )

@@ -20,6 +20,8 @@ from pyspark.sql.types import (
 )
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from restow.pipeline.schemas import Field
 
 _SIMPLE: dict[str, DataType] = {
@@ -45,3 +47,8 @@ _SIMPLE: dict[str, DataType] = {
 def struct_of(columns: tuple[Field, ...]) -> StructType:
     """Return Spark's schema of these columns."""
     return StructType([StructField(each.name, _SIMPLE[each.kind], each.nullable) for each in columns])
+
+
+def shuffle_partitions(spark: SparkSession) -> int:
+    """Return into how many tasks this session spreads work: on this machine eight for each core."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)

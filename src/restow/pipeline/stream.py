@@ -9,9 +9,10 @@ import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from restow.errors import RestowError
+from restow.errors import InvalidInput, RestowError
 from restow.pipeline.checkpoints import hold
-from restow.pipeline.files import LakeFiles
+from restow.pipeline.connect import is_connect
+from restow.pipeline.files import lake_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +65,11 @@ class Stream:
 
     def __enter__(self) -> Stream:
         """Start the query, or raise `CheckpointTaken`."""
+        if is_connect(self._frame.sparkSession):
+            raise InvalidInput(
+                f"{self._name} needs Spark's driver in this process, and a Connect server has it elsewhere: "
+                "give another --master, such as local[*]"
+            )
         self._held.enter_context(hold(self._checkpoint))
         self._begin()
         return self
@@ -91,7 +97,7 @@ class Stream:
         """Wait until Spark has committed the last batch, which would otherwise come again."""
         if self._done is None:
             return
-        files = LakeFiles(self._frame.sparkSession)
+        files = lake_files(self._frame.sparkSession)
         looks = round(_NOTED_WITHIN_S / _LOOK_EVERY_S)
         while self._query.isActive and looks:
             if files.exists(f"{self._checkpoint}/commits/{self._done}"):

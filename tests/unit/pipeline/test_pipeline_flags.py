@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from restow.client.secrets import Secret
 from restow.errors import InvalidInput
+from restow.pipeline.jars import CONNECTORS, NoSpark, connector_jars
 from restow.pipeline.sampling.where import Where
-from restow.pipeline.session import KAFKA_CONNECTOR, conf_from, settings_for
+from restow.pipeline.session import SMALL_BYTES, conf_from, is_small, settings_for, with_connector
 from restow.pipeline.topic import connector_options
 from restow.sizes import milliseconds
 
@@ -46,17 +49,51 @@ def test_settings_for_a_cluster_bind_nothing_to_this_machine() -> None:
     assert not [name for name in found if name.startswith("spark.driver")]
 
 
+def test_small_lake_is_read_without_compiled_queries(tmp_path: Path) -> None:
+    files = tmp_path / "replicas" / "v1" / "cluster=c"
+    files.mkdir(parents=True)
+    assert is_small(str(tmp_path))
+    assert is_small(str(tmp_path / "not there yet"))
+    assert not is_small("s3a://bucket/lake")
+    with (files / "large.parquet").open("wb") as file:
+        file.truncate(SMALL_BYTES + 1)
+    assert not is_small(str(tmp_path))
+    quick = settings_for("x", None, {}, small=True)
+    assert quick["spark.sql.codegen.wholeStage"] == "false"
+    mine = {"spark.sql.codegen.wholeStage": "true"}
+    assert settings_for("x", None, mine, small=True)["spark.sql.codegen.wholeStage"] == "true"
+    for master in ("spark://host:7077", "yarn"):
+        assert "spark.sql.codegen.wholeStage" not in settings_for("x", master, {}, small=True)
+
+
 def test_submitted_session_keeps_its_master() -> None:
     assert "spark.master" not in settings_for("collect", None, {}, submitted=True)
 
 
-def test_session_fetches_the_kafka_connector_only_if_it_is_missing() -> None:
-    assert settings_for("x", None, {}, kafka=True)["spark.jars.packages"] == KAFKA_CONNECTOR
-    mine = {"spark.jars.packages": "a:b:1"}
-    assert settings_for("x", None, mine, kafka=True)["spark.jars.packages"] == f"a:b:1,{KAFKA_CONNECTOR}"
-    there = {"spark.jars": "/jars/spark-sql-kafka-0-10_2.13-4.0.0.jar"}
-    assert "spark.jars.packages" not in settings_for("x", None, there, kafka=True)
-    assert "spark.jars.packages" not in settings_for("x", None, {})
+def test_session_fetches_the_kafka_connector_only_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "restow.pipeline.session.connector_jars", lambda: [Path("/c/a.jar"), Path("/c/b.jar")]
+    )
+    assert with_connector({})["spark.jars"] == "/c/a.jar,/c/b.jar"
+    assert with_connector({"spark.jars": "/mine.jar"})["spark.jars"] == "/mine.jar,/c/a.jar,/c/b.jar"
+    for there in (
+        {"spark.jars": "/jars/spark-sql-kafka-0-10_2.13-4.0.0.jar"},
+        {"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"},
+    ):
+        assert with_connector(there) == there
+
+
+def test_every_supported_release_has_one_connector() -> None:
+    for release, modules in CONNECTORS.items():
+        names = [module.split(":")[1] for module in modules]
+        assert len(set(names)) == len(names)
+        assert modules[0].startswith(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{release}.")
+
+
+def test_unknown_release_of_spark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("restow.pipeline.jars.spark_release", lambda: "3.5")
+    with pytest.raises(NoSpark, match=r"no Kafka connector for Spark 3\.5, only for 4\.0.*spark\.jars"):
+        connector_jars()
 
 
 def test_conf_from_parses_command_line_settings() -> None:

@@ -171,5 +171,12 @@ def test_report_gives_reasons_for_missing_forecasts_and_values() -> None:
     assert "None" not in text
 
 
+def test_report_of_brokers_that_have_nothing_is_a_page() -> None:
+    nothing = [row | {"total": 0.0, "mean": 0.0, "share": None} for row in skew("broker", {"0": 1, "1": 1})]
+    text = page(report_of(Found(skew=nothing), title="t", lead="l"))
+    assert "times its share" not in text
+    assert ">2</" in text
+
+
 def test_empty_report_is_a_page() -> None:
     assert "0 B" in page(report_of(Found(), title="t", lead="l"))

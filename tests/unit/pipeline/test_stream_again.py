@@ -37,6 +37,7 @@ class Frame:
     def __init__(self, *failures: str | None) -> None:
         self.left = list(failures)
         self.writeStream = self
+        self.sparkSession = object()
 
     def foreachBatch(self, _: object) -> Frame:  # noqa: N802  (Spark's name)
         return self

@@ -16,14 +16,13 @@ from pyspark.sql import functions as f
 
 from restow.pipeline.jobs.leadership import current, newest
 from restow.pipeline.planning import GOALS, RESOURCES, FleetRequest, planned
-from restow.pipeline.schemas import Table, columns
+from restow.pipeline.schemas import Table, arrow_schema, columns
+from restow.pipeline.spark_types import shuffle_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame
-
-_TASKS_PER_CORE = 8
 
 TABLE = Table(
     name="fleet",
@@ -69,7 +68,7 @@ def fleet(
     The tables are those of the lake; only the newest rows count.
     """
     asked = asked or FleetRequest()
-    tasks = _TASKS_PER_CORE * assignment.sparkSession.sparkContext.defaultParallelism
+    tasks = shuffle_partitions(assignment.sparkSession)
     partitions = partition_rows(assignment, replicas, model, asked.measure).repartition(tasks, "cluster")
     brokers = broker_rows(disks).repartition(tasks, "cluster")
     grouped = partitions.groupBy("cluster").cogroup(brokers.groupBy("cluster"))
@@ -81,10 +80,9 @@ def fleet(
 def _planner(asked: FleetRequest) -> Callable[[Any, Any, Any], Any]:
     def plan(key: Any, partitions: Any, brokers: Any) -> Any:
         import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
 
         row = planned(key[0].as_py(), partitions, brokers, asked)
-        return pa.Table.from_pylist([row], schema=to_arrow_schema(TABLE.schema))
+        return pa.Table.from_pylist([row], schema=arrow_schema(TABLE.columns))
 
     return plan
 

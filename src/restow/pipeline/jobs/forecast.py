@@ -8,7 +8,7 @@ time has a reason beside it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
@@ -188,14 +188,3 @@ def _why(growth: Column, hours: int) -> Column:
         .otherwise(f.lit("more than a century away"))
     )
     return f.when(_passed(growth).isNull(), reason)
-
-
-def note(row: Mapping[str, Any]) -> str:
-    """Return why some of a row's times are missing; an empty text if none is."""
-    if row["passes"] is None:
-        return str(row["why"])
-    lacking = [each for each in ("soonest", "latest") if row[each] is None]
-    reasons = {row[f"why_{each}"] for each in lacking}
-    if len(reasons) == 1 and len(lacking) == 2:
-        return f"no band: {reasons.pop()}"
-    return "; ".join(f"no {each}: {row[f'why_{each}']} at that end of the band" for each in lacking)

@@ -14,7 +14,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from restow.pipeline.jobs.leadership import current
-from restow.pipeline.schemas import Table, columns
+from restow.pipeline.schemas import Table, arrow_schema, columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -82,11 +82,10 @@ def lab(
 def _played(batches: Iterable[Any], assignors: Sequence[str]) -> Iterator[Any]:
     """Turn batches of groups into batches of results."""
     import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
 
     from restow.pipeline.replay import replayed
 
-    schema = to_arrow_schema(TABLE.schema)
+    schema = arrow_schema(TABLE.columns)
     for batch in batches:
         for first in range(0, batch.num_rows, _AT_ONCE):
             rows = batch.slice(first, _AT_ONCE).to_pylist()

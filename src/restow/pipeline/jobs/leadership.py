@@ -18,29 +18,43 @@ if TYPE_CHECKING:
 
 
 PARTITION = (CLUSTER, "topic", "partition")
-SLOT = "slot"
-"""A hash of the partition's name. First in every sort and shuffle: numbers are compared faster than names."""
 
 _LONG_AGO_US, _NEVER_US = -(2**62), 2**62
 
 
-def with_slot(rows: DataFrame) -> DataFrame:
-    """Add each row's slot."""
-    return rows.withColumn(SLOT, f.xxhash64(*PARTITION))
-
-
 def leadership(assignment: DataFrame) -> DataFrame:
-    """Return all runs: cluster, topic, partition, leader, followers, begins_us, ends_us."""
-    seen = with_slot(
-        assignment.select(
-            *PARTITION,
-            f.unix_micros(AT).alias("begins_us"),
-            "leader",
-            (f.size("replicas") - 1).alias("followers"),
-            f.xxhash64("topic_id", "leader", f.size("replicas")).alias("run"),
-        )
+    """Return all runs: cluster, topic, partition, leader, followers, begins_us, ends_us.
+
+    Most partitions have one run. An aggregate finds these without sorting; only samples of the others are
+    sorted by time.
+    """
+    seen = assignment.select(
+        *PARTITION,
+        f.unix_micros(AT).alias("begins_us"),
+        "leader",
+        (f.size("replicas") - 1).alias("followers"),
+        f.xxhash64("topic_id", "leader", f.size("replicas")).alias("run"),
     )
-    in_time = Window.partitionBy(SLOT, *PARTITION).orderBy("begins_us", "run")
+    lives = seen.groupBy(*PARTITION).agg(
+        f.max("leader").alias("leader"),
+        f.max("followers").alias("followers"),
+        f.min("run").alias("least"),
+        f.max("run").alias("most"),
+    )
+    steady = lives.where("least = most").select(
+        *PARTITION,
+        "leader",
+        "followers",
+        f.lit(_LONG_AGO_US).alias("begins_us"),
+        f.lit(_NEVER_US).alias("ends_us"),
+    )
+    changing = lives.where("least != most").select(*PARTITION)
+    return steady.unionByName(_runs(seen.join(f.broadcast(changing), [*PARTITION], "left_semi")))
+
+
+def _runs(seen: DataFrame) -> DataFrame:
+    """Return the runs of partitions whose leader, followers or topic id change."""
+    in_time = Window.partitionBy(*PARTITION).orderBy("begins_us", "run")
     before = f.lag("run").over(in_time)
     changes = (
         seen.withColumn("before", before)

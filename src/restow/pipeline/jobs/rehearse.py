@@ -1,6 +1,6 @@
 """Rehearsals: plans in thousands of variants, made by Spark's executors.
 
-    plans, snapshots, loads ─► broadcast ─┐
+    plans, snapshots, loads ─► packed ────┐
     numbers of plan and variant ──────────┴─► rehearsal ─► a row each ─► over all seeds ─► a row per variant
 
 A task rehearses some hundred variants. What they share, each worker computes once for a plan.
@@ -8,12 +8,16 @@ A task rehearses some hundred variants. What they share, each worker computes on
 
 from __future__ import annotations
 
+import pickle
+import zlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from restow.pipeline.schemas import Table, columns
+from restow.pipeline.schemas import Table, arrow_schema, columns
+from restow.pipeline.spark_types import shuffle_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +26,6 @@ if TYPE_CHECKING:
 
     from restow.rehearse.variants import PlanToRehearse, Variant
 
-_TASKS_PER_CORE = 8
 _VARIANT = ("cluster", "plan", "throttle", "start_ms", "what_if")
 
 TABLE = Table(
@@ -53,21 +56,27 @@ def rehearsals(
 ) -> DataFrame:
     """Return one row for each plan and variant."""
     many = len(plans) * len(variants)
-    tasks = min(many, _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    shared = spark.sparkContext.broadcast((list(plans), list(variants)))
+    tasks = min(many, shuffle_partitions(spark))
+    packed = zlib.compress(pickle.dumps((list(plans), list(variants))), level=1)
     numbers = spark.range(0, many, 1, max(1, tasks))
-    return numbers.mapInArrow(_rehearser(shared), TABLE.schema)
+    return numbers.mapInArrow(_rehearser(packed), TABLE.schema)
 
 
-def _rehearser(shared: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> tuple[list[PlanToRehearse], list[Variant]]:
+    """Return plans and variants. A worker does this once for all of its tasks."""
+    found: tuple[list[PlanToRehearse], list[Variant]] = pickle.loads(zlib.decompress(packed))  # noqa: S301
+    return found
+
+
+def _rehearser(packed: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def rehearse(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
 
         from restow.rehearse.variants import VariantRehearsals
 
-        schema = to_arrow_schema(TABLE.schema)
-        plans, variants = shared.value
+        schema = arrow_schema(TABLE.columns)
+        plans, variants = _unpacked(packed)
         ready: dict[int, VariantRehearsals] = {}
         for batch in batches:
             for number in batch.column(0).to_pylist():

@@ -38,8 +38,9 @@ TABLE = Table(
         ("causes", _CAUSES_KIND),
     ),
 )
-"""`share` is a member's total over the mean of all members of that dimension, `max_share` the largest of
-those, `variation` their coefficient of variation; `causes` are the partitions that weigh most on it.
+"""`share` is a member's total over the mean of all members of that dimension, null if all have nothing;
+`max_share` the largest of those, `variation` their coefficient of variation; `causes` are the partitions that
+weigh most on it.
 
 `unknown` counts partitions without a known load; `total` is that of the others, and null if there are none.
 Members with an unknown total do not count for the mean."""
@@ -81,6 +82,12 @@ def skew(replicas: DataFrame, assignment: DataFrame, disks: DataFrame, model: Da
         f.when(known, f.sum("total")).alias("total"), f.sum("unknown").alias("unknown")
     ).join(causes, [CLUSTER, "dimension", "measure", "member"], "left")
     return _beside_the_mean(whole).select(*TABLE.names)
+
+
+def furthest_first(rows: DataFrame) -> DataFrame:
+    """Return the rows in order, those furthest from their share first: empty brokers are skew, too."""
+    order = (CLUSTER, "dimension", "measure", "member")
+    return rows.orderBy(f.desc_nulls_last(f.abs(f.col("share") - 1)), *order)
 
 
 def _measured(placed: DataFrame) -> DataFrame:
@@ -139,9 +146,7 @@ def _beside_the_mean(whole: DataFrame) -> DataFrame:
     beside = whole.withColumn("mean", mean).withColumn("deviation", f.stddev_pop("total").over(all_of_it))
     none = f.col("mean") == 0
     return (
-        beside.withColumn(
-            "share", f.when(none & f.col("total").isNotNull(), 1.0).otherwise(f.try_divide("total", "mean"))
-        )
+        beside.withColumn("share", f.try_divide("total", "mean"))
         .withColumn("variation", f.when(none, 0.0).otherwise(f.col("deviation") / f.col("mean")))
         .withColumn("max_share", f.max("share").over(all_of_it))
         .withColumn("causes", f.coalesce("causes", f.array().cast(TABLE.schema["causes"].dataType)))

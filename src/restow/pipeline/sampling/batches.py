@@ -7,12 +7,11 @@ its own table, and `broker`, which answered. Missing answers are rows of the tab
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from restow.pipeline.sampling.questions import Gap, Part
 from restow.pipeline.sampling.shares import NOBODY
-from restow.pipeline.schemas import AT, CLUSTER, DISKS, SAMPLED, Field
+from restow.pipeline.schemas import AT, CLUSTER, DISKS, SAMPLED, Field, arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,23 +33,6 @@ def _everything() -> tuple[Field, ...]:
 
 SAMPLES = _everything()
 """The columns of `restow.samples`."""
-
-
-@cache
-def arrow_schema(columns: tuple[Field, ...]) -> Any:
-    """Return Arrow's schema of these columns, equal to Spark's."""
-    import pyarrow as pa
-
-    kinds = {
-        "string": pa.string(),
-        "int": pa.int32(),
-        "bigint": pa.int64(),
-        "boolean": pa.bool_(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "array<int>": pa.list_(pa.field("element", pa.int32(), nullable=False)),
-        "array<string>": pa.list_(pa.field("element", pa.string(), nullable=False)),
-    }
-    return pa.schema([pa.field(each.name, kinds[each.kind], each.nullable) for each in columns])
 
 
 def batches(share: Share, answers: Iterable[Part | Gap], columns: tuple[Field, ...]) -> Iterator[Any]:

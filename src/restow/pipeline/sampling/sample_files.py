@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from restow.errors import LakeFailed
 from restow.pipeline.names import partition_value
-from restow.pipeline.sampling.batches import arrow_schema, batch_of, silent_disk
+from restow.pipeline.sampling.batches import batch_of, silent_disk
 from restow.pipeline.sampling.questions import Gap, Part
 from restow.pipeline.sampling.sample import GAPS_TOLD, Missing, Sample, sample_from
-from restow.pipeline.schemas import ASSIGNMENT, CLUSTER, DAY, SAMPLED, VERSION, Field, Table
+from restow.pipeline.schemas import ASSIGNMENT, CLUSTER, DAY, SAMPLED, VERSION, Field, Table, arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
