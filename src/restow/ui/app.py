@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from restow.errors import RestowError
 from restow.model import TopicPartition
+from restow.ui.actions import Actions
 from restow.ui.answers import form_of, number_of, text_of
 from restow.ui.api import api_routes
 from restow.ui.feeds import TooManyViewers
@@ -22,10 +23,12 @@ from restow.ui.frame import Around, Shown, error_page, framed, script, style
 from restow.ui.pages.brokers import broker_page, broker_parts, brokers_page
 from restow.ui.pages.cluster import cluster_page, cluster_parts
 from restow.ui.pages.controls import start_parts
+from restow.ui.pages.groups import group_page, group_parts, groups_page, groups_parts
 from restow.ui.pages.login import login_page
+from restow.ui.pages.partition import partition_page, partition_parts
 from restow.ui.pages.plans import job_parts
 from restow.ui.pages.runs import history_page, history_parts, run_parts
-from restow.ui.pages.topics import partition_page, topic_page, topics_page
+from restow.ui.pages.topics import topic_page, topics_page
 from restow.ui.planning import PlanPages
 from restow.ui.running import RunPages
 from restow.ui.safety import Guard, Refused, cookie_of, refusal
@@ -43,8 +46,9 @@ def application(site: Site) -> Guard:
     """Return the guarded application."""
     sessions = Sessions(site.clock, site.settings.tokens)
     pages = Pages(site, sessions)
-    plans = PlanPages(site, pages.framed)
-    runs = RunPages(site, plans, pages.framed)
+    actions = Actions(site)
+    plans = PlanPages(site, actions, pages.framed)
+    runs = RunPages(site, actions, plans, pages.framed)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -52,7 +56,7 @@ def application(site: Site) -> Guard:
             yield
 
     app = Starlette(
-        routes=[*pages.routes(), *plans.routes(), *runs.routes(), *api_routes(site)],
+        routes=[*pages.routes(), *plans.routes(), *runs.routes(), *api_routes(site, actions)],
         lifespan=lifespan,
         exception_handlers={
             Refused: pages.refused,
@@ -86,6 +90,8 @@ class Pages:
             Route("/topics", self.topics),
             Route("/topic", self.topic),
             Route("/partition", self.partition),
+            Route("/groups", self.groups),
+            Route("/group", self.group),
             Route("/runs", self.runs),
             Route("/events", self.events),
             Route("/login", self.login, methods=["GET"]),
@@ -137,8 +143,20 @@ class Pages:
 
     async def partition(self, request: Request) -> Response:
         name = TopicPartition(text_of(request, "topic"), number_of(request, "partition"))
-        shown = partition_page(self._site.watch.last, name, self._site.books.all())
+        site = self._site
+        plans = await asyncio.to_thread(site.waiting_plans)
+        shown = partition_page(site.watch.last, name, site.books, plans)
         return self._found(request, shown, f"partition {name}")
+
+    async def groups(self, request: Request) -> Response:
+        search, sort = text_of(request, "search", ""), text_of(request, "sort", "name")
+        look = self._site.watch.last
+        return self.framed(request, groups_page(look, search, sort, number_of(request, "page", 1)))
+
+    async def group(self, request: Request) -> Response:
+        name = text_of(request, "name")
+        shown = group_page(self._site.watch.last, name, number_of(request, "page", 1))
+        return self._found(request, shown, f"group {name!r}")
 
     async def runs(self, request: Request) -> Response:
         return self.framed(request, history_page(self._site.books, number_of(request, "page", 1)))
@@ -161,6 +179,16 @@ class Pages:
         if page == "broker":
             broker = number_of(request, "id")
             return lambda: broker_parts(site.watch.last, broker, number)
+        if page == "groups":
+            search, sort = text_of(request, "search", ""), text_of(request, "sort", "name")
+            return lambda: groups_parts(site.watch.last, search, sort, number)
+        if page == "group":
+            name = text_of(request, "name")
+            return lambda: group_parts(site.watch.last, name, number)
+        if page == "partition":
+            partition = TopicPartition(text_of(request, "topic"), number_of(request, "partition"))
+            plans = await asyncio.to_thread(site.waiting_plans)
+            return lambda: partition_parts(site.watch.last, partition, site.books, plans)
         if page == "runs":
             return lambda: history_parts(site.books, number)
         if page in ("job", "start"):
@@ -170,8 +198,7 @@ class Pages:
         book = site.books.get(text_of(request, "name", "")) if page == "run" else None
         if book is None:
             raise Refused(404, "this page has no live parts")
-        predicted = await asyncio.to_thread(site.predictions.of, book)
-        return lambda: run_parts(site.books, book, number, predicted)
+        return lambda: run_parts(site.books, book, number)
 
     async def login(self, request: Request) -> Response:
         return self.framed(request, login_page())

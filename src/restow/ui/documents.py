@@ -6,7 +6,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from restow.client import GroupLag
     from restow.model import Partition, TopicPartition
+    from restow.ui.jobs import CommandJob
+    from restow.ui.lake import LakeLook
+    from restow.ui.plan_store import StoredPlan
     from restow.ui.run_books import RunBook, RunBooks
     from restow.ui.sums import BrokerSum, TopicSum
     from restow.ui.watching import ClusterLook
@@ -34,6 +38,14 @@ def cluster_document(look: ClusterLook) -> dict[str, Any]:
             else [
                 {"broker": each.broker, "goal": each.goal, "of_its_share": each.ratio}
                 for each in look.bands.unmet
+            ],
+            "causes": [
+                {
+                    "broker": each.broker,
+                    "goal": each.goal,
+                    "replicas": [{**asdict(cause), "partition": str(cause.partition)} for cause in causes],
+                }
+                for each, causes in look.causes
             ],
         }
     away = look.away_since_ms is not None
@@ -75,7 +87,7 @@ def run_document(books: RunBooks, book: RunBook) -> dict[str, Any]:
     return {
         "run": book.name,
         "active": books.is_active(book),
-        "title": book.plan.title if book.plan is not None else "",
+        "title": book.title,
         "digest": book.digest,
         "undo_of": book.undo_of,
         "by": book.who,
@@ -85,7 +97,10 @@ def run_document(books: RunBooks, book: RunBook) -> dict[str, Any]:
         "reason": book.reason,
         "moves": book.moves,
         "arrived": book.arrived,
-        "bytes_to_copy": 0 if book.plan is None else book.plan.bytes_to_copy,
+        "bytes_to_copy": book.bytes_to_copy,
+        "predicted_seconds": None if book.prediction is None else book.prediction.seconds.document(),
+        "took_seconds": book.took_s,
+        "prediction_error": book.prediction_error,
         "wrong": book.wrong,
         "status": None if book.status is None else book.status.document(),
     }
@@ -93,8 +108,7 @@ def run_document(books: RunBooks, book: RunBook) -> dict[str, Any]:
 
 def run_details(books: RunBooks, book: RunBook) -> dict[str, Any]:
     """Return one run with its moves and events."""
-    moves = () if book.plan is None else book.plan.moves_in_order
-    times = book.times
+    moves, times = book.order, book.times
     return {
         **run_document(books, book),
         "moved": [
@@ -112,4 +126,78 @@ def run_details(books: RunBooks, book: RunBook) -> dict[str, Any]:
             for move in moves
         ],
         "events": [asdict(each) for each in book.events],
+    }
+
+
+def group_document(group: GroupLag) -> dict[str, Any]:
+    """Return one group with its members and the partitions that it reads."""
+    found = group.group
+    return {
+        "group": found.name,
+        "protocol": found.protocol,
+        "state": found.state,
+        "assignor": found.assignor,
+        "coordinator": group.coordinator,
+        "lag": group.lag,
+        "lag_ms": group.lag_ms,
+        "error": group.error,
+        "members": [
+            {
+                **asdict(each),
+                "held": list(map(str, each.held)),
+                "target": None if each.target is None else list(map(str, each.target)),
+            }
+            for each in found.members
+        ],
+        "partitions": [
+            {
+                "topic": each.partition.topic,
+                "partition": each.partition.partition,
+                "committed": each.committed,
+                "earliest": each.earliest,
+                "latest": each.latest,
+                "lag": each.lag,
+                "lag_ms": each.lag_ms,
+                "member": None if each.member is None else each.member.id,
+            }
+            for each in group.partitions
+        ],
+    }
+
+
+def lake_document(lake: LakeLook) -> dict[str, Any]:
+    """Return what the lake says: bytes per second by hour of the week, and forecasts."""
+    findings = lake.findings
+    return {
+        "wrong": list(lake.wrong),
+        "week": {} if findings is None else {name: list(hours) for name, hours in findings.week.items()},
+        "forecast": [] if findings is None else list(findings.forecast),
+    }
+
+
+def plan_line(stored: StoredPlan) -> dict[str, Any]:
+    """Return what is known of a plan without reading it."""
+    return {
+        "plan": stored.id,
+        "title": stored.title,
+        "at_ms": stored.request.get("at_ms"),
+        "by": stored.request.get("who", ""),
+        "asked": stored.request.get("given", {}),
+        "ready": stored.is_there,
+        "rehearsals": [each.id for each in stored.rehearsals()],
+    }
+
+
+def job_document(job: CommandJob) -> dict[str, Any]:
+    """Return what has become of a command: where its result is, or why there is none."""
+    return {
+        "job": job.id,
+        "title": job.title,
+        "by": job.who,
+        "started_ms": job.started_ms,
+        "done": job.is_over,
+        "exit_code": job.code,
+        "wrong": (job.said or job.outcome) if job.is_over and job.code else "",
+        "run": job.run or None,
+        "location": f"/api/v1/runs/{job.run}" if job.run else None if job.lasts else f"/api/v1{job.leads_to}",
     }

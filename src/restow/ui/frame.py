@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from starlette.responses import HTMLResponse
 
 from restow.html.page import Markup, link, paragraph
+from restow.ui.addresses import run_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _PAGES = (
     ("Cluster", "/"),
     ("Topics", "/topics"),
+    ("Groups", "/groups"),
     ("Plans", "/plans"),
     ("Runs", "/runs"),
     ("Audit", "/audit"),
@@ -75,6 +77,7 @@ def _navigation(around: Around) -> str:
         "/broker": "/",
         "/topic": "/topics",
         "/partition": "/topics",
+        "/group": "/groups",
         "/starts": "/runs",
     }.get(first, first)
     items = "".join(
@@ -171,8 +174,3 @@ def pager(path: str, number: int, pages: int, **query: object) -> str:
 def run_link(name: str) -> Markup:
     """Return a link to a run's page."""
     return link(name, run_address(name))
-
-
-def run_address(name: str) -> str:
-    """Return the address of a run's page."""
-    return f"/runs/{quote(name, safe='')}"

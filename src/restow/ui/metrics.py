@@ -44,6 +44,7 @@ def _cluster(look: ClusterLook) -> Iterator[str]:
     for each in sums.brokers:
         labels = f'broker="{each.id}",rack="{_quoted(each.rack)}"'
         yield f"restow_broker_up{{{labels}}} {int(each.address is not None)}\n"
+    yield from _groups(look)
     yield _head("restow_broker_bytes", "bytes of all replicas on the broker")
     for each in sums.brokers:
         if each.size_bytes is not None:
@@ -54,12 +55,31 @@ def _cluster(look: ClusterLook) -> Iterator[str]:
             yield f'restow_brokers_out_of_band{{goal="{_quoted(goal.name)}"}} {goal.out_of_band}\n'
 
 
+def _groups(look: ClusterLook) -> Iterator[str]:
+    groups = () if look.groups is None else look.groups.groups
+    lags = [(each.group.name, each.lag, each.lag_ms) for each in groups]
+    yield _head("restow_group_lag_messages", "messages that the group has not committed")
+    for name, lag, _ in lags:
+        if lag is not None:
+            yield f'restow_group_lag_messages{{group="{_quoted(name)}"}} {lag}\n'
+    yield _head("restow_group_lag_seconds", "age of the oldest message that the group has not committed")
+    for name, _, age_ms in lags:
+        if age_ms is not None:
+            yield f'restow_group_lag_seconds{{group="{_quoted(name)}"}} {age_ms / 1000:.10g}\n'
+
+
 def _runs(site: Site) -> Iterator[str]:
     yield from _gauge("restow_viewers", "pages that follow changes", site.feeds.viewers)
     yield from _gauge(
         "restow_run_active", "1 while this machine carries out a run", int(site.run is not None)
     )
-    yield from _gauge("restow_runs", "runs in the journals", len(site.books.all()))
+    books = site.books.all()
+    yield from _gauge("restow_runs", "runs in the journals", len(books))
+    errors = (each.prediction_error for each in books)
+    error = next((each for each in errors if each is not None), None)
+    if error is not None:
+        words = "how much longer the last complete run took than predicted, as a share"
+        yield from _gauge("restow_run_prediction_error", words, error)
     if site.run is None:
         return
     run = site.run

@@ -19,23 +19,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from restow.errors import RestowError
 from restow.execute.journal.runs import runs_of
-from restow.plan.files.reading import read_plan
-from restow.plan.files.text import digest_of
 from restow.runtime.disk import SystemDisk
 from restow.ui.jobs import OUT, complaint
+from restow.ui.large_files import shown_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.model import Plan
     from restow.runtime.clock import Clock
+    from restow.ui.large_files import ShownPlan
 
 PLAN, REQUEST = "plan.json", "request.json"
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}")
-_KEPT_IN_MEMORY = 4
-_SEARCHED = 20
+_KEPT_PLANS, _KEPT_MOVES = 4, 100_000
 _MOST_BYTES = 512 * 1024 * 1024
 
 
@@ -100,8 +97,7 @@ class PlanStore:
         name = Path(runs_of(SystemDisk(), root, cluster_id).folder).name
         self.folder = Path(root) / "ui" / name
         self._clock = clock
-        self._read: OrderedDict[str, tuple[Plan, str]] = OrderedDict()
-        self._digests: dict[str, str] = {}
+        self._read: OrderedDict[str, ShownPlan] = OrderedDict()
 
     def new_id(self) -> str:
         """Return an unused id, made from the time."""
@@ -129,31 +125,23 @@ class PlanStore:
         folder = self.folder / "plans" / name
         return StoredPlan(id=name, folder=folder, request=_document(folder / REQUEST) or {})
 
-    def read(self, stored: StoredPlan) -> tuple[Plan, str]:
-        """Return a plan and its digest. The latest few are kept in memory."""
+    def read(self, stored: StoredPlan) -> ShownPlan:
+        """Return a plan as pages show it. The latest few are kept in memory."""
         if stored.id not in self._read:
-            plan = read_plan(stored.path)
-            self._read[stored.id] = (plan, digest_of(plan))
-            while len(self._read) > _KEPT_IN_MEMORY:
+            found = shown_plan(stored.path)
+            while self._read and not self._has_room(found):
                 self._read.popitem(last=False)
+            self._read[stored.id] = found
         self._read.move_to_end(stored.id)
         return self._read[stored.id]
+
+    def _has_room(self, found: ShownPlan) -> bool:
+        moves = sum(len(each.moves) for each in (found, *self._read.values()))
+        return len(self._read) < _KEPT_PLANS and moves <= _KEPT_MOVES
 
     def rehearsal(self, plan: StoredPlan, name: str) -> StoredRehearsal | None:
         """Return a rehearsal of a plan by its id."""
         return next((each for each in plan.rehearsals() if each.id == name), None)
-
-    def of_digest(self, digest: str) -> StoredPlan | None:
-        """Return the latest plan of that digest, among the newest that were made or uploaded here."""
-        for each in self.all()[:_SEARCHED]:
-            if each.id not in self._digests and each.is_there:
-                try:
-                    self._digests[each.id] = self.read(each)[1]
-                except (RestowError, OSError):
-                    self._digests[each.id] = ""
-            if self._digests.get(each.id) == digest:
-                return each
-        return None
 
 
 def _names(folder: Path) -> list[str]:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
 from restow.execute.journal.journal import FILE_NAME, parse_entries
 from restow.execute.journal.runs import runs_of
+from restow.execute.predict.prediction import CopiedCurve, prediction_of
 from restow.execute.progress.status import STATUS_FILE, read_status
 from restow.execute.run.lock import holder_of
-from restow.plan.files.text import digest_of, partition_of, plan_from, step_of
+from restow.plan.files.text import partition_of, step_of
 from restow.runtime.disk import SystemDisk
 from restow.sizes import count, human_bytes
+from restow.ui.large_files import run_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from restow.execute.journal.journal import JournalEntry
+    from restow.execute.predict.prediction import Prediction
     from restow.execute.progress.status import RunStatus
     from restow.execute.run.lock import Holder
-    from restow.model import Plan, TopicPartition
+    from restow.model import TopicPartition
+    from restow.ui.large_files import RunStart, ShownMove
 
 _SHOWN = 3
 _MOST_EVENTS = 5_000
+_PIECE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,8 @@ class RunBook:
 
     name: str
     folder: Path
-    plan: Plan | None = None
-    digest: str = ""
+    start: RunStart | None = None
+    """Its first entry: the plan, and what was predicted. None until that has been read."""
     who: str = ""
     undo_of: str | None = None
     began_ms: int = 0
@@ -62,18 +68,56 @@ class RunBook:
     times: dict[TopicPartition, PartitionTimes] = field(default_factory=dict)
     arrived_bytes: list[tuple[int, int]] = field(default_factory=list)
     """Moments, and the bytes of all moves that had arrived by then."""
+    prediction: Prediction | None = None
+    """What was predicted as it began or was resumed last; None in journals of old versions."""
+    took_s: float | None = None
+    steered: tuple[str, ...] = ()
+    """What an operator changed while it ran: another run than was predicted."""
+    """How long it took since then; None if it is not done."""
+    copied: Sequence[tuple[float, float]] = ()
+    """Seconds since then, and the bytes that were copied until that moment."""
     events: list[BookEvent] = field(default_factory=list)
+    last_ms: int = 0
+    """When its journal's last entry was written."""
     wrong: str = ""
     """What is wrong with its journal, if it cannot be read."""
     status: RunStatus | None = None
     _read: int = 0
     _entries: int = 0
     _seen: tuple[tuple[int, int], ...] = ()
-    _sizes: dict[TopicPartition, int] = field(default_factory=dict)
+    _moves: dict[TopicPartition, ShownMove] = field(default_factory=dict)
+    _seen_copied: CopiedCurve = field(default_factory=CopiedCurve)
+    _done_before: int = 0
+
+    @property
+    def prediction_error(self) -> float | None:
+        """How much longer it took than predicted, as a share.
+
+        None if it is not done, was not predicted, or an operator changed it meanwhile.
+        """
+        usual_s = inf if self.prediction is None or self.steered else self.prediction.seconds.p50
+        return self.took_s / usual_s - 1 if self.took_s is not None and 0 < usual_s < inf else None
+
+    @property
+    def order(self) -> Sequence[ShownMove]:
+        """The moves in the order of their first steps."""
+        return () if self.start is None else self.start.moves
 
     @property
     def moves(self) -> int:
-        return 0 if self.plan is None else len(self.plan.moves)
+        return len(self.order)
+
+    @property
+    def bytes_to_copy(self) -> int:
+        return 0 if self.start is None else self.start.bytes_to_copy
+
+    @property
+    def digest(self) -> str:
+        return "" if self.start is None else self.start.digest
+
+    @property
+    def title(self) -> str:
+        return "" if self.start is None else self.start.title
 
     @property
     def arrived(self) -> int:
@@ -91,56 +135,90 @@ class RunBook:
             except (RestowError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
                 self.wrong = str(error)
         self.status = read_status(disk, str(self.folder))
+        if self.status is not None and self.status.predicted is not None and self.ended_ms is None:
+            copied = max(0, self.status.report.done_bytes - self._done_before)
+            self._seen_copied.add(self.status.predicted.elapsed_s, copied)
+            self.copied = self._seen_copied.points
         return True
 
     def _read_journal(self) -> None:
+        """Read what is new, a piece at a time. The end of the last line may still be on its way."""
         path = self.folder / FILE_NAME
         with path.open("rb") as file:
+            if self._read == 0 and not self._begin(path, len(file.readline())):
+                return
             file.seek(self._read)
-            data = file.read()
-        data = data[: data.rfind(b"\n") + 1]  # the rest of the last line may still be on its way
-        entries, sound = parse_entries(data, str(path), self._entries)
-        self._read += sound
-        self._entries += len(entries)
-        for entry in entries:
-            self._take(entry)
+            while lines := file.readlines(_PIECE_BYTES):
+                whole = lines if lines[-1].endswith(b"\n") else lines[:-1]
+                entries, sound = parse_entries(b"".join(whole), str(path), self._entries)
+                self._read += sound
+                self._entries += len(entries)
+                for entry in entries:
+                    self._take(entry)
+
+    def _begin(self, path: Path, size: int) -> bool:
+        """Read the first line, and return whether all of it was there."""
+        with path.open("rb") as file:
+            file.seek(max(0, size - 1))
+            if not size or file.read(1) != b"\n":
+                return False
+        self.start = run_start(path, size)
+        self._read, self._entries = size, 1
+        if self.start is not None:
+            self._took(self._began(self.start), self.start.at_ms)
+        return True
 
     def _take(self, entry: JournalEntry) -> None:
         take = _TAKES.get(entry.kind)
         if take is None:
             return
-        words = take(self, entry.facts, entry.at_ms)
-        if words and len(self.events) < _MOST_EVENTS:
-            self.events.append(BookEvent(entry.at_ms, words))
+        self._took(take(self, entry.facts, entry.at_ms), entry.at_ms)
 
-    def _began(self, facts: Mapping[str, Any], at_ms: int) -> str:
-        self.plan = plan_from(facts["plan"], f"the plan in {self.folder}")
-        self.digest = digest_of(self.plan)
-        self._sizes = {move.partition: move.bytes_to_copy for move in self.plan.moves}
-        self.began_ms, self.undo_of = at_ms, facts.get("undo_of")
-        self.who = _who(facts)
+    def _took(self, words: str, at_ms: int) -> None:
+        self.last_ms = at_ms
+        if words and len(self.events) < _MOST_EVENTS:
+            self.events.append(BookEvent(at_ms, words))
+
+    def _began(self, start: RunStart) -> str:
+        self._moves = {move.partition: move for move in start.moves}
+        self.began_ms, self.undo_of = start.at_ms, start.facts.get("undo_of")
+        self.who = _who(start.facts)
+        self._predict(start.prediction)
         what = f"undoes run {self.undo_of}" if self.undo_of else "begins"
-        moves = count(len(self.plan.moves), "move")
-        return f"{self.who} {what}: {moves}, {human_bytes(self.plan.bytes_to_copy)} to copy"
+        moves = count(len(start.moves), "move")
+        return f"{self.who} {what}: {moves}, {human_bytes(start.bytes_to_copy)} to copy"
 
     def _resumed(self, facts: Mapping[str, Any], at_ms: int) -> str:  # noqa: ARG002
         self.outcome, self.ended_ms, self.who = None, None, _who(facts)
+        self._done_before = self.arrived_bytes[-1][1] if self.arrived_bytes else 0
+        told = facts.get("prediction")
+        self._predict(None if told is None else prediction_of(told))
         return f"{self.who} resumes it"
 
+    def _predict(self, prediction: Prediction | None) -> None:
+        self.prediction = prediction
+        self.took_s, self.copied, self._seen_copied = None, (), CopiedCurve()
+
+    def _named(self, steps: Iterable[Any]) -> list[TopicPartition]:
+        """Return the partitions of steps as the plan has them: so many names need no second copy."""
+        names = (step_of(each).partition for each in steps)
+        return [self._moves[name].partition if name in self._moves else name for name in names]
+
     def _submit(self, facts: Mapping[str, Any], at_ms: int) -> str:
-        names = [step_of(each).partition for each in facts["steps"]]
+        names = self._named(facts["steps"])
         for name in names:
             self.times.setdefault(name, PartitionTimes(at_ms))
         self.outcome, self.ended_ms = None, None
         return f"submits {_some(names)}"
 
     def _finished(self, facts: Mapping[str, Any], at_ms: int) -> str:
-        names = [step_of(each).partition for each in facts["steps"]]
+        names = self._named(facts["steps"])
         done = self.arrived_bytes[-1][1] if self.arrived_bytes else 0
         for name in names:
             times = self.times.setdefault(name, PartitionTimes(at_ms))
             if times.ended_ms is None:
-                done += self._sizes.get(name, 0)
+                move = self._moves.get(name)
+                done += 0 if move is None else move.bytes_to_copy
                 self.arrived_bytes.append((at_ms, done))
             times.ended_ms = at_ms
         return f"{_some(names)} arrived"
@@ -164,12 +242,15 @@ class RunBook:
 
     def _ended(self, facts: Mapping[str, Any], at_ms: int) -> str:
         self.outcome, self.reason, self.ended_ms = str(facts["outcome"]), str(facts.get("reason", "")), at_ms
+        took_s = facts.get("seconds") if self.outcome == "done" else None
+        self.took_s = None if took_s is None else float(took_s)
+        self.steered = tuple(map(str, facts.get("steered", ())))
+        self.copied = [(float(at_s), float(size)) for at_s, size in facts.get("copied", ())]
         return f"ends: {self.outcome}" + (f": {self.reason}" if self.reason else "")
 
 
 _TAKES: dict[str, Callable[[RunBook, Mapping[str, Any], int], str]] = {
-    "began": RunBook._began,  # noqa: SLF001  (a table of its own methods)
-    "resumed": RunBook._resumed,  # noqa: SLF001
+    "resumed": RunBook._resumed,  # noqa: SLF001  (a table of its own methods)
     "submit": RunBook._submit,  # noqa: SLF001
     "finished": RunBook._finished,  # noqa: SLF001
     "dropped": RunBook._dropped,  # noqa: SLF001
@@ -199,7 +280,7 @@ class RunBooks:
 
     def all(self) -> list[RunBook]:
         """Return the runs, newest first. Those that died before their first entry are left out."""
-        known = [each for each in self._books.values() if each.plan is not None or each.wrong]
+        known = [each for each in self._books.values() if each.start is not None or each.wrong]
         return sorted(known, key=lambda book: (book.began_ms, book.name), reverse=True)
 
     def get(self, name: str) -> RunBook | None:

@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow.errors import RestowError
 from restow.ui.audit import AuditLog
 from restow.ui.commands import CommandLine
 from restow.ui.feeds import Feeds
 from restow.ui.jobs import Jobs
+from restow.ui.lake import LakeWatch
 from restow.ui.plan_store import PlanStore
-from restow.ui.predictions import Predictions
 from restow.ui.run_books import RunBooks
 from restow.ui.safety import Refused
 from restow.ui.watching import ClusterWatch
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 
     from restow.execute.progress.status import RunStatus
     from restow.runtime.clock import Clock
+    from restow.ui.large_files import ShownPlan
+    from restow.ui.plan_store import StoredPlan
     from restow.ui.sessions import UiRole, UiSession
     from restow.ui.watching import WatchedCluster
 
 _RUNS_EVERY_S = 0.25
+_WAITING_PLANS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,11 @@ class UiSettings:
     port: int = 8080
     names: tuple[str, ...] = ()
     """Further names by which browsers reach it, perhaps with a port."""
+    lake: str | None = None
+    load: str | None = None
+    """The load model in a file."""
+    recorded_lake: str | None = None
+    """What `/api/v1/lake` answered once, instead of a lake."""
     read_only: bool = False
     certificate: str | None = None
     key: str | None = None
@@ -82,7 +91,8 @@ class Site:
         self.settings, self.clock = settings, clock
         self.commands = commands or CommandLine()
         self.feeds = Feeds()
-        self.watch = ClusterWatch(source, clock, self._cluster_changed)
+        lake = LakeWatch(settings.lake, settings.load, settings.recorded_lake)
+        self.watch = ClusterWatch(source, clock, self._cluster_changed, lake)
         self.books = RunBooks(settings.journal)
         self.jobs = Jobs(clock, self._jobs_changed)
         self._store: tuple[str, PlanStore] | None = None
@@ -104,10 +114,18 @@ class Site:
             self._store = (cluster_id, PlanStore(self.settings.journal, cluster_id, self.clock))
         return self._store[1]
 
-    @property
-    def predictions(self) -> Predictions:
-        """What rehearsals here have predicted of runs."""
-        return Predictions(self.store)
+    def waiting_plans(self) -> list[tuple[StoredPlan, ShownPlan]]:
+        """Return the latest plans that were made here and that no run has carried out. It reads files."""
+        if self.watch.last.cluster_id is None:
+            return []
+        done = {each.digest for each in self.books.all()}
+        found = []
+        for stored in self.store.all()[:_WAITING_PLANS]:
+            with suppress(RestowError, OSError):
+                read = self.store.read(stored)
+                if read.digest not in done:
+                    found.append((stored, read))
+        return found
 
     @property
     def audit(self) -> AuditLog:
@@ -154,5 +172,5 @@ class Site:
         self.feeds.change("start")
 
     def _cluster_changed(self) -> None:
-        self.feeds.change("cluster")
-        self.feeds.change("broker")
+        for kind in ("cluster", "broker", "groups", "group", "topic", "partition"):
+            self.feeds.change(kind)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.execute.throttle.throttles import RATES, REPLICAS
+from restow.model.load import BYTES_IN, BYTES_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.model import BrokerId, LiveBroker, Snapshot, Topic, TopicPartition
+    from restow.model.load import LoadModel
 
 _NAMED = 1_000
 """So many partitions of a kind are named; the others are counted."""
@@ -41,9 +43,14 @@ class BrokerSum:
     is_controller: bool
     replicas: int
     leaders: int
+    preferred: int
+    """Partitions of which it is the first replica, which should lead."""
     out_of_sync: int
     """Its replicas that are not in the ISR of their partition."""
     size_bytes: int | None
+    bytes_in: float | None
+    """Per second, by the load model; None if there is none. Followers receive, too."""
+    bytes_out: float | None
     log_dirs: tuple[LogDirSum, ...]
     throttles: Mapping[str, str]
 
@@ -111,6 +118,7 @@ class _Counts:
     def __init__(self) -> None:
         self.replicas: Counter[BrokerId] = Counter()
         self.leaders: Counter[BrokerId | None] = Counter()
+        self.preferred: Counter[BrokerId] = Counter()
         self.out_of_sync: Counter[BrokerId] = Counter()
         self.dir_bytes: Counter[tuple[BrokerId, str]] = Counter()
         self.dir_replicas: Counter[tuple[BrokerId, str]] = Counter()
@@ -125,6 +133,7 @@ class _Counts:
         for each in topic.partitions:
             self.replicas.update(each.replicas)
             self.leaders[each.leader] += 1
+            self.preferred[each.replicas[0]] += 1
             if len(each.isr) < len(each.replicas):
                 self.under.append(names[each.number])
                 self.out_of_sync.update(broker for broker in each.replicas if broker not in each.isr)
@@ -151,8 +160,8 @@ class _Counts:
         )
 
 
-def sums_of(snapshot: Snapshot) -> ClusterSums:
-    """Count everything in a snapshot."""
+def sums_of(snapshot: Snapshot, load: LoadModel | None = None) -> ClusterSums:
+    """Count everything in a snapshot; what brokers carry is known from a load model alone."""
     counts = _Counts()
     names = iter(snapshot.names)
     topics = tuple(
@@ -160,8 +169,9 @@ def sums_of(snapshot: Snapshot) -> ClusterSums:
         for topic in snapshot.topics
     )
     live = snapshot.broker
+    rates = {} if load is None else _rates(snapshot, load)
     brokers = tuple(
-        _broker(each, live.get(each), counts, snapshot) for each in sorted({*live, *counts.replicas})
+        _broker(each, live.get(each), counts, snapshot, rates) for each in sorted({*live, *counts.replicas})
     )
     return ClusterSums(
         brokers=brokers,
@@ -178,7 +188,30 @@ def sums_of(snapshot: Snapshot) -> ClusterSums:
     )
 
 
-def _broker(broker: BrokerId, live: LiveBroker | None, counts: _Counts, snapshot: Snapshot) -> BrokerSum:
+def _rates(snapshot: Snapshot, load: LoadModel) -> dict[str, Counter[BrokerId]]:
+    """Return the bytes per second that each broker receives and sends, by resource."""
+    found: dict[str, Counter[BrokerId]] = {}
+    for name in (BYTES_IN, BYTES_OUT):
+        resource = load.resources.get(name)
+        if resource is None:
+            continue
+        carried: Counter[BrokerId] = Counter()
+        sides = zip(resource.leading.tolist(), resource.following.tolist(), strict=True)
+        for which, (leading, following) in zip(load.partitions, sides, strict=True):
+            partition = snapshot.partition(which)
+            for broker in () if partition is None else partition.replicas:
+                carried[broker] += leading if broker == partition.leader else following  # type: ignore[union-attr]
+        found[name] = carried
+    return found
+
+
+def _broker(
+    broker: BrokerId,
+    live: LiveBroker | None,
+    counts: _Counts,
+    snapshot: Snapshot,
+    rates: Mapping[str, Counter[BrokerId]],
+) -> BrokerSum:
     dirs = () if live is None else live.log_dirs
     told = live is not None and broker not in snapshot.unanswered
     return BrokerSum(
@@ -188,8 +221,11 @@ def _broker(broker: BrokerId, live: LiveBroker | None, counts: _Counts, snapshot
         is_controller=broker == snapshot.controller,
         replicas=counts.replicas[broker],
         leaders=counts.leaders[broker],
+        preferred=counts.preferred[broker],
         out_of_sync=counts.out_of_sync[broker],
         size_bytes=sum(counts.dir_bytes[broker, each.path] for each in dirs) if told else None,
+        bytes_in=float(rates[BYTES_IN][broker]) if BYTES_IN in rates else None,
+        bytes_out=float(rates[BYTES_OUT][broker]) if BYTES_OUT in rates else None,
         log_dirs=tuple(
             LogDirSum(
                 path=each.path,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from restow.client import Unreachable
@@ -11,22 +11,32 @@ from restow.client.errors import LoginRefused
 from restow.connection import Cluster
 from restow.errors import InvalidInput, RestowError
 from restow.model import Plan
+from restow.plan.explain.causes import causes_of
 from restow.plan.explain.explain import explain
+from restow.plan.request.framing import ask
 from restow.plan.request.request import PlanRequest
+from restow.runtime.memory import give_back
+from restow.ui.groups import look_at_groups
+from restow.ui.lake import LakeLook, LakeWatch
 from restow.ui.sums import sums_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from restow.client import ConnectionSettings
     from restow.model import Snapshot
-    from restow.plan.explain.explain import Explanation
+    from restow.model.load import LoadModel
+    from restow.plan.explain.causes import BandCause
+    from restow.plan.explain.explain import Explanation, Unmet
     from restow.runtime.clock import Clock
+    from restow.ui.groups import GroupsLook
     from restow.ui.sums import ClusterSums
 
 _LEAST_S, _TIMES_AS_LONG = 3.0, 4.0
 """The pause between two looks: at least so long, and so many times as long as a look takes."""
 _AFTER_REFUSAL_S = 300.0
+_CAUSES = 20
+"""The partitions are named of so many brokers out of band, the worst."""
 _TAKES_LONG = "the cluster answers, but not with all that was asked"
 
 
@@ -35,6 +45,9 @@ class WatchedCluster(Protocol):
 
     def snapshot(self) -> Snapshot:
         """Return the cluster as it is now."""
+
+    def groups(self, now_ms: int) -> GroupsLook | None:
+        """Return its consumer groups; None if they are not known."""
 
     def close(self) -> None:
         """Hang up."""
@@ -56,6 +69,11 @@ class LiveCluster:
             self.close()
             raise
 
+    def groups(self, now_ms: int) -> GroupsLook | None:
+        if self._cluster is None:
+            return None
+        return self._cluster.ask(lambda admin: look_at_groups(admin, now_ms))
+
     def close(self) -> None:
         cluster, self._cluster = self._cluster, None
         if cluster is not None:
@@ -70,6 +88,10 @@ class ClusterLook:
     sums: ClusterSums | None = None
     bands: Explanation | None = None
     """How far brokers are from their shares; None if that cannot be said now."""
+    causes: tuple[tuple[Unmet, Sequence[BandCause]], ...] = ()
+    """The brokers that are furthest out of band, with the partitions that put them there."""
+    groups: GroupsLook | None = None
+    lake: LakeLook = field(default_factory=LakeLook)
     away_since_ms: int | None = None
     why_away: str = ""
     tries: int = 0
@@ -80,25 +102,41 @@ class ClusterLook:
         return None if self.snapshot is None else self.snapshot.cluster_id
 
 
-def look_of(snapshot: Snapshot) -> ClusterLook:
+def look_of(snapshot: Snapshot, lake: LakeLook | None = None) -> ClusterLook:
     """Compute what pages show of a snapshot. It takes a second for 200,000 partitions."""
-    return ClusterLook(snapshot=snapshot, sums=sums_of(snapshot), bands=_bands(snapshot))
+    lake = lake or LakeLook()
+    bands, causes = _bands(snapshot, lake.load)
+    sums = sums_of(snapshot, lake.load)
+    return ClusterLook(snapshot=snapshot, sums=sums, bands=bands, causes=causes, lake=lake)
 
 
-def _bands(snapshot: Snapshot) -> Explanation | None:
+def _bands(
+    snapshot: Snapshot, load: LoadModel | None
+) -> tuple[Explanation | None, tuple[tuple[Unmet, Sequence[BandCause]], ...]]:
     """Return how far from even the cluster is now: what a plan that moves nothing would leave."""
     nothing = Plan(cluster_id=snapshot.cluster_id, created_ms=snapshot.taken_ms, moves=())
+    request = PlanRequest(balance=True)
     try:
-        return explain(snapshot, None, nothing, PlanRequest(balance=True))
+        asked = ask(snapshot, load, request)
+        told = explain(snapshot, load, nothing, request, asked)
     except (InvalidInput, ValueError):
-        return None
+        return None, ()
+    worst = sorted(told.unmet, key=lambda each: -abs(each.ratio - 1))[:_CAUSES]
+    return told, tuple(causes_of(asked, worst))
 
 
 class ClusterWatch:
     """The latest look at the cluster."""
 
-    def __init__(self, source: WatchedCluster, clock: Clock, changed: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        source: WatchedCluster,
+        clock: Clock,
+        changed: Callable[[], object],
+        lake: LakeWatch | None = None,
+    ) -> None:
         self._source, self._clock, self._changed = source, clock, changed
+        self._lake = lake or LakeWatch()
         self.last = ClusterLook()
 
     async def keep_looking(self) -> None:
@@ -115,7 +153,7 @@ class ClusterWatch:
     async def look(self) -> float:
         """Look once, and return how long to pause at least."""
         try:
-            self.last = await asyncio.to_thread(lambda: look_of(self._source.snapshot()))
+            self.last = await asyncio.to_thread(self._look)
         except LoginRefused as error:
             self._is_away(str(error))
             return _AFTER_REFUSAL_S
@@ -123,6 +161,20 @@ class ClusterWatch:
             self._is_away(str(error) if isinstance(error, Unreachable) else f"{_TAKES_LONG}: {error}")
         self._changed()
         return _LEAST_S
+
+    def _look(self) -> ClusterLook:
+        snapshot = self._source.snapshot()
+        before = self.last
+        lake = self._lake.refresh(snapshot.cluster_id)
+        if before.snapshot is snapshot and before.lake is lake and before.away_since_ms is None:
+            return before
+        look = look_of(snapshot, lake)
+        try:
+            groups = self._source.groups(self._clock.now_ms())
+        except RestowError:  # the cluster answers, but not this: what was seen last stays, with its time
+            groups = before.groups
+        give_back()
+        return replace(look, groups=groups)
 
     def _is_away(self, why: str) -> None:
         now_ms = self._clock.now_ms()

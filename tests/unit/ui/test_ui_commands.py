@@ -37,7 +37,8 @@ def test_every_kind_of_plan_offers_all_options_that_are_no_files(form: CommandFo
     options = {
         each.name
         for each in command(*form.words).params
-        if each.metavar not in ("FILE", "FOLDER") and each.name not in ("bootstrap", "form", "as_json")
+        if each.metavar not in ("FILE", "FOLDER", "PLAN")
+        and each.name not in ("bootstrap", "form", "as_json")
     }
     assert {each.name for each in form.fields} == options - {"command_property"}
     html = command_fields(form, {})

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cli.ui.forms import command_line
+from restow.execute.journal.runs import runs_of
 from restow.execute.run.control import Control
 from restow.execute.run.lock import Holder, cluster_lock
 from restow.model import Move, Plan, Step, TopicPartition
 from restow.plan import write_plan
 from restow.runtime.disk import SystemDisk
 from restow.ui.app import application
-from restow.ui.predictions import Predictions
 from tests.unit.execute.stage import make_stage, plan_for
 from tests.unit.ui.visitor import OPERATOR, VIEWER, Visitor, a_site, a_snapshot
 
@@ -243,24 +243,18 @@ def test_run_that_is_not_there_is_not_found(visitor: Visitor, address: str) -> N
     assert visitor.get(address).status == 404
 
 
-def test_prediction_is_that_of_the_latest_rehearsal_before_the_run(site: Site) -> None:
+def test_prediction_and_its_error_are_those_of_the_journal(visitor: Visitor, site: Site) -> None:
     [book] = site.books.all()
-    assert book.plan is not None
-    _, folder = site.store.new({"title": "the same plan", "at_ms": 0})
-    write_plan(book.plan, folder / "plan.json")
-    stored = site.store.of_digest(book.digest)
-    assert stored is not None
-    steps = [{"partition": "t-0", "ended_s": 4.0}, {"partition": "t-2", "ended_s": None}]
-    seconds = {"p10": 1.0, "p50": 4.0, "p90": None}
-    for at_ms, throttle in ((book.began_ms - 1, "1MB/s"), (book.began_ms + 1, "9MB/s")):
-        _, below = site.store.new({"at_ms": at_ms}, stored)
-        told = {"throttle": throttle, "seconds": seconds, "steps": steps}
-        (below / "out.json").write_text(json.dumps(told), encoding="utf-8")
-    predicted = Predictions(site.store).of(book)
-    assert predicted is not None
-    sizes = {str(move.partition): move.bytes_to_copy for move in book.plan.moves}
-    assert (predicted.throttle, predicted.p50_s) == ("1MB/s", 4.0)
-    assert predicted.arrived == ((0.0, 0.0), (4.0, sizes["t-0"]))
+    [run] = runs_of(SystemDisk(), site.settings.journal, "fake").all()
+    ledger = run.ledger
+    assert ledger.prediction is not None
+    assert (book.prediction, book.took_s) == (ledger.prediction, ledger.took_s)
+    assert tuple(book.copied) == ledger.copied
+    assert book.prediction_error is not None
+    told = f"{book.prediction_error:+.1%}"
+    assert told in visitor.get("/runs").text
+    assert f"{abs(book.prediction_error):.1%}" in visitor.get(f"/runs/{book.name}").text
+    assert "as predicted" in visitor.get(f"/runs/{book.name}").text
 
 
 def test_audit_log_is_shown_newest_first_and_survives_junk(visitor: Visitor, site: Site) -> None:

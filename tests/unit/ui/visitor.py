@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.ui.commands import CommandLine
+    from restow.ui.groups import GroupsLook
     from restow.ui.safety import Guard
 
 T = TypeVar("T")
@@ -140,6 +141,9 @@ class StillCluster:
         if self.away is not None:
             raise self.away
         return self.shown
+
+    def groups(self, now_ms: int) -> GroupsLook | None:
+        return None
 
     def close(self) -> None:
         pass

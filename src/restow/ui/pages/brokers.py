@@ -9,7 +9,9 @@ from restow.sizes import human_bytes
 from restow.ui.forms import choice
 from restow.ui.frame import Shown, live, pager
 from restow.ui.lists import Paged, paged
-from restow.ui.pages.cluster import BROKER_HEADS, away_banner, broker_row, ids, partition_link
+from restow.ui.pages.broker_rows import broker_table
+from restow.ui.pages.cluster import away_banner
+from restow.ui.pages.links import ids, partition_link
 
 if TYPE_CHECKING:
     from restow.model import BrokerId, Snapshot
@@ -26,10 +28,8 @@ def brokers_page(look: ClusterLook, rack: str | None, sort: str, number: int) ->
         return Shown(title="Brokers", body=away_banner(look) + paragraph("No broker has been seen yet."))
     chosen = [each for each in look.sums.brokers if rack is None or each.rack == rack.removeprefix("-")]
     found = paged(sorted(chosen, key=lambda each: _key(each, sort)), number, _ROWS)
-    most = max((each.size_bytes or 0 for each in look.sums.brokers), default=0)
-    rows = [broker_row(each, most) for each in found.rows]
     title = "Brokers" if rack is None else f"Brokers of rack {rack}"
-    body = f"<section>{_sorting(rack, sort)}{table(BROKER_HEADS, rows, left=3, caption=title)}</section>"
+    body = f"<section>{_sorting(rack, sort)}{broker_table(found.rows, look.sums, title)}</section>"
     turn = pager("/brokers", found.number, found.pages, rack=rack, sort=sort)
     return Shown(title=title, body=away_banner(look) + body + turn)
 
@@ -70,7 +70,6 @@ def broker_parts(look: ClusterLook, broker: BrokerId, number: int) -> dict[str, 
     found = None if sums is None else next((each for each in sums.brokers if each.id == broker), None)
     if sums is None or snapshot is None or found is None:
         return {"broker": away_banner(look) + paragraph(f"there is no broker {broker} any more", "bad")}
-    most = max((each.size_bytes or 0 for each in sums.brokers), default=0)
     shown = (
         Tile(
             value=found.state, name=found.address or "no address", kind="bad" if found.state != "up" else ""
@@ -80,7 +79,7 @@ def broker_parts(look: ClusterLook, broker: BrokerId, number: int) -> dict[str, 
         Tile(value=f"{found.replicas:,}", name="replicas"),
         Tile(value=f"{found.out_of_sync:,}", name="out of sync", kind="bad" if found.out_of_sync else "good"),
     )
-    row = table(BROKER_HEADS, [broker_row(found, most)], left=3, caption="log dirs")
+    row = broker_table([found], sums, "log dirs")
     throttles = list(found.throttles.items())
     parts = [tiles(shown), section(Section(title="Log dirs", parts=(row,)))]
     if throttles:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
-from restow.html.plots import meter
+from restow.html.plots import amount, meter
 from restow.sizes import count, human_bytes
-from restow.ui.frame import Shown, address, at, live, run_address
+from restow.ui.addresses import run_address
+from restow.ui.frame import Shown, address, at, live
+from restow.ui.pages.broker_rows import broker_table
+from restow.ui.pages.lake import lake_part
+from restow.ui.pages.links import broker_link, ids, partition_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from restow.execute.progress.status import RunStatus
     from restow.model import Snapshot, TopicPartition
+    from restow.plan.explain.causes import BandCause
     from restow.plan.explain.explain import Explanation
-    from restow.ui.sums import BrokerSum, ClusterSums, LogDirSum
+    from restow.ui.sums import BrokerSum, ClusterSums
     from restow.ui.watching import ClusterLook
 
 _MOST_BROKERS_IN_FULL = 60
 _MOST_IN_GRID = 5_000
 _ROWS = 20
-_NEARLY_FULL = 0.9
-BROKER_HEADS = ("broker", "state", "log dirs", "bytes", "leaders", "replicas", "out of sync")
 
 
 def cluster_page(look: ClusterLook, run: RunStatus | None) -> Shown:
@@ -47,7 +49,8 @@ def cluster_parts(look: ClusterLook, run: RunStatus | None) -> dict[str, str]:
         "attention": "".join(map(section, _attention(look.snapshot, sums))),
         "run": _run(run),
         "brokers": _many(sums, look.bands) if many else "".join(_racks(sums)),
-        "bands": _bands(look.bands),
+        "bands": _bands(look),
+        "lake": lake_part(look.lake),
     }
 
 
@@ -151,7 +154,8 @@ def _run(run: RunStatus | None) -> str:
     return f"<section><h2>Under way</h2><p>{name}: {shown} {words}</p>{paragraph(steps)}</section>"
 
 
-def _bands(bands: Explanation | None) -> str:
+def _bands(look: ClusterLook) -> str:
+    bands = look.bands
     if bands is None or not bands.goals:
         return ""
     goals = [
@@ -164,28 +168,43 @@ def _bands(bands: Explanation | None) -> str:
         )
         for goal in bands.goals
     ]
-    worst = sorted(bands.unmet, key=lambda each: -abs(each.ratio - 1))[:_ROWS]
-    rows = [(broker_link(each.broker), each.goal, f"{each.ratio:.2f} ×") for each in worst]
+    units = {goal.name: goal.unit for goal in bands.goals}
+    rows = [
+        (broker_link(each.broker), each.goal, f"{each.ratio:.2f} ×", _causes(causes, units[each.goal]))
+        for each, causes in look.causes
+    ]
     parts = [
         table(
             ("goal", "allowed", "least of a share", "most of a share", "out of band"), goals, caption="goals"
         )
     ]
     if rows:
-        parts.append("<h3>Furthest out of band</h3>")
-        parts.append(table(("broker", "goal", "of its share"), rows, left=2, caption="brokers out of band"))
+        parts.append("<h3>Furthest out of band, and by which partitions</h3>")
+        heads = ("broker", "goal", "of its share", "its heaviest replicas, in parts of its share")
+        parts.append(table(heads, rows, left=4, caption="brokers out of band"))
         more = len(bands.unmet) - len(rows)
         parts.append(paragraph(f"and {more:,} more") if more > 0 else "")
     note = "Every goal gives each broker a share; a band around it is allowed."
     return section(Section(title="Balance", note=note, parts=tuple(parts)))
 
 
+def _causes(causes: Sequence[BandCause], unit: str) -> Markup:
+    """Return the replicas that put a broker above its band; one below has too little of everything."""
+    if not causes:
+        return Markup("<span class='note'>it has too little</span>")
+    return Markup(
+        "<br>".join(
+            f"{partition_link(each.partition)} {each.share:.1%}, {amount(each.amount, unit)}"
+            f"{', leads' if each.leads else ''}"
+            for each in causes
+        )
+    )
+
+
 def _racks(sums: ClusterSums) -> Iterator[str]:
-    most = max((each.size_bytes or 0 for each in sums.brokers), default=0)
     for rack, brokers in sums.racks.items():
         title = f"Rack {rack}" if rack else "Brokers" if len(sums.racks) == 1 else "Brokers without a rack"
-        rows = [broker_row(each, most) for each in brokers]
-        yield section(Section(title=title, parts=(table(BROKER_HEADS, rows, left=3, caption=title),)))
+        yield section(Section(title=title, parts=(broker_table(brokers, sums, title),)))
 
 
 def _many(sums: ClusterSums, bands: Explanation | None) -> str:
@@ -225,52 +244,3 @@ def _square(broker: BrokerSum, out: set[int]) -> str:
     words = {"down": ", down", "out": ", out of band"}.get(kind, "")
     name = f"broker {broker.id}{words}"
     return f"<a class='{kind}' href='/broker?id={broker.id}' title='{name}' aria-label='{name}'>{mark}</a>"
-
-
-def broker_row(broker: BrokerSum, most: int) -> tuple[object, ...]:
-    """Return a broker as a row under `BROKER_HEADS`; `most` is what the fullest broker has."""
-    dirs = Markup("<br>".join(_log_dir(each, most) for each in broker.log_dirs) or "–")
-    state = f"{broker.state}, controller" if broker.is_controller else broker.state
-    kind = "state-bad" if broker.state in ("down", "log dir failed") else ""
-    return (
-        broker_link(broker.id),
-        Markup(f"<span class='{kind}'>{state}</span>"),
-        dirs,
-        human_bytes(broker.size_bytes),
-        f"{broker.leaders:,}",
-        f"{broker.replicas:,}",
-        Markup(f"<span class='state-bad'>{broker.out_of_sync:,}</span>") if broker.out_of_sync else "0",
-    )
-
-
-def _log_dir(found: LogDirSum, most: int) -> str:
-    """Return a log dir as a bar: of its file system, or of the fullest broker if that is not known."""
-    if found.failed:
-        return f"<span class='state-bad'>failed</span> {_path(found.path)}"
-    total = found.total_bytes
-    if total:
-        used = total - (found.usable_bytes or 0)
-        words = f"{human_bytes(found.size_bytes)}, {used / total:.0%} of {human_bytes(total)} used"
-        kind = "much" if used > _NEARLY_FULL * total else "plain"
-        return f"{meter(used, total, words, kind)}{words} {_path(found.path)}"
-    words = human_bytes(found.size_bytes)
-    return f"{meter(found.size_bytes, most, words)}{words} {_path(found.path)}"
-
-
-def _path(path: str) -> str:
-    return f"<span class='note'>{escape(path)}</span>"
-
-
-def ids(brokers: Sequence[int]) -> str:
-    """Return broker ids in their order."""
-    return ", ".join(map(str, brokers))
-
-
-def broker_link(broker: int) -> Markup:
-    """Return a link to a broker's page."""
-    return link(str(broker), address("/broker", id=broker))
-
-
-def partition_link(name: TopicPartition) -> Markup:
-    """Return a link to a partition's page."""
-    return link(str(name), address("/partition", topic=name.topic, partition=name.partition))

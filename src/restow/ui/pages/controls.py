@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from restow.html.page import Section, link, paragraph, section, table
 from restow.sizes import count, human_bytes
+from restow.ui.addresses import run_address
 from restow.ui.forms import check_field, text_field
-from restow.ui.frame import Shown, at, hidden, live, run_address
+from restow.ui.frame import Shown, at, hidden, live
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,26 +1,28 @@
-"""Plans: what was made, the form for a new one, one plan before it is run, two side by side."""
+"""Plans: what was made, the form for a new one, one plan before it is run."""
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
+from restow.html.page import Section, Tile, link, paragraph, section, table, tiles
 from restow.html.plots import changes
-from restow.plan.explain.view import times_told, view_of
+from restow.plan.explain.view import times_told
 from restow.sizes import count, human_bytes
+from restow.ui.addresses import plan_address
 from restow.ui.forms import command_fields, text_field
 from restow.ui.frame import Shown, address, at, hidden, live, pager
 from restow.ui.lists import paged
-from restow.ui.pages.cluster import ids, partition_link
+from restow.ui.pages.links import ids, partition_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from restow.model import Plan, Snapshot
-    from restow.plan.judge.compare import PlanComparison
+    from restow.model import Plan
+    from restow.plan.explain.view import BrokerChange
     from restow.ui.commands import CommandForm, CommandLine
     from restow.ui.jobs import CommandJob
+    from restow.ui.large_files import ShownPlan
     from restow.ui.plan_store import StoredPlan
     from restow.ui.sessions import UiSession
 
@@ -28,11 +30,6 @@ _ROWS = 100
 _DRAWN = 60
 _NAMED = 20
 _RATES = (10_000_000, 50_000_000, 200_000_000)
-
-
-def plan_address(name: str) -> str:
-    """Return the address of a plan's page."""
-    return f"/plans/{name}"
 
 
 def plans_page(
@@ -135,16 +132,14 @@ def unfinished_page(stored: StoredPlan, job: CommandJob | None) -> Shown:
 
 
 def plan_page(
-    stored: StoredPlan, plan: Plan, digest: str, snapshot: Snapshot | None, number: int, actions: str
+    stored: StoredPlan, found: ShownPlan, brokers: Sequence[BrokerChange], number: int, actions: str
 ) -> Shown:
     """Return one plan: what it changes, why, and what it may cost. `actions` are the forms of an operator."""
-    told = stored.told() or {}
-    same = snapshot if snapshot is not None and snapshot.cluster_id == plan.cluster_id else None
-    view = view_of(plan, same)
+    told, plan = stored.told() or {}, found.head
     facts = (
         ("cluster", plan.cluster_id),
-        ("digest", digest),
-        ("takes at least", f"{times_told(view, _RATES)} per broker"),
+        ("digest", found.digest),
+        ("takes at least", f"{times_told(found.view, _RATES)} per broker"),
         ("limits", _limits(plan)),
         ("asked for by", str(stored.request.get("who", ""))),
     )
@@ -155,23 +150,24 @@ def plan_page(
         for name, form in (("Plan file", "restow"), ("Kafka's JSON", "kafka"), ("Rollback", "rollback"))
     )
     parts = [
-        tiles(_tiles(plan)),
+        tiles(_tiles(found)),
         f"<section><h2>Plan</h2><dl class='facts'>{rows}</dl><p>Download: {files}</p></section>",
         *map(section, _sections(plan, told)),
-        section(Section(title="Brokers", note="Bytes before (grey) and after.", parts=_brokers(view))),
+        section(Section(title="Brokers", note="Bytes before (grey) and after.", parts=_brokers(brokers))),
         actions,
-        section(Section(title=f"Moves: {len(plan.moves):,}", parts=_moves(stored, plan, number))),
+        section(Section(title=f"Moves: {len(found.moves):,}", parts=_moves(stored, found, number))),
     ]
     return Shown(title=plan.title or stored.title, body="".join(parts))
 
 
-def _tiles(plan: Plan) -> Iterator[Tile]:
-    yield Tile(value=f"{len(plan.moves):,}", name="moves")
-    yield Tile(value=f"{len(plan.waves):,}", name="waves")
-    yield Tile(value=human_bytes(plan.bytes_to_copy), name="to copy")
+def _tiles(found: ShownPlan) -> Iterator[Tile]:
+    plan = found.head
+    yield Tile(value=f"{len(found.moves):,}", name="moves")
+    yield Tile(value=f"{found.view.waves:,}", name="waves")
+    yield Tile(value=human_bytes(found.bytes_to_copy), name="to copy")
     if plan.bound_bytes:
         least = f"of the least possible, {human_bytes(plan.bound_bytes)}"
-        yield Tile(value=f"{plan.bytes_to_copy / plan.bound_bytes:.4f} ×", name=least)
+        yield Tile(value=f"{found.bytes_to_copy / plan.bound_bytes:.4f} ×", name=least)
     if plan.leaves:
         yield Tile(value=f"{len(plan.leaves):,}", name="left behind", kind="bad")
 
@@ -215,9 +211,9 @@ def _goal_row(goal: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _brokers(view: Any) -> tuple[str, ...]:
+def _brokers(brokers: Sequence[BrokerChange]) -> tuple[str, ...]:
     """Return the brokers before and after; of many, those that change most."""
-    shown = view.brokers
+    shown = brokers
     if len(shown) > _DRAWN:
         shown = sorted(shown, key=lambda each: -(each.received_bytes + each.sent_bytes))[:_DRAWN]
     picture = changes(
@@ -234,13 +230,13 @@ def _brokers(view: Any) -> tuple[str, ...]:
         for each in shown
     ]
     heads = ("broker", "replicas", "first of", "receives", "sends", "between its log dirs")
-    more = len(view.brokers) - len(shown)
+    more = len(brokers) - len(shown)
     told = paragraph(f"and {more:,} brokers that change less") if more else ""
     return picture, table(heads, rows, caption="brokers"), told
 
 
-def _moves(stored: StoredPlan, plan: Plan, number: int) -> tuple[str, ...]:
-    found = paged(plan.moves_in_order, number, _ROWS)
+def _moves(stored: StoredPlan, plan: ShownPlan, number: int) -> tuple[str, ...]:
+    found = paged(plan.moves, number, _ROWS)
     rows = [
         (
             partition_link(each.partition),
@@ -256,28 +252,9 @@ def _moves(stored: StoredPlan, plan: Plan, number: int) -> tuple[str, ...]:
     return table(heads, rows, left=5, caption="moves in their order"), turn
 
 
-def compare_page(first: StoredPlan, second: StoredPlan, found: PlanComparison) -> Shown:
-    """Return two plans side by side."""
-    rows = [
-        ("moves", *(f"{each:,}" for each in found.moves)),
-        ("to copy", *map(human_bytes, found.copied_bytes)),
-        ("at least", *("–" if each is None else human_bytes(each) for each in found.bound_bytes)),
-        ("waves", *(f"{each:,}" for each in found.waves)),
-        ("only here", *(f"{len(each):,}" for each in found.only)),
-    ]
-    names = (f"{each.title} ({each.id})" for each in (first, second))
-    told = f"{found.same:,} partitions go the same way in both, {len(found.different):,} another way."
-    start = "" if found.same_start else paragraph("They do not start from the same replicas.", "bad")
-    differ = [(partition_link(each),) for each in found.different[:_ROWS]]
-    parts = [table(("", *names), rows, caption="both plans"), paragraph(told), start]
-    if differ:
-        parts += [Markup("<h3>Another way</h3>"), table(("partition",), differ)]
-    return Shown(title="Two plans", body=f"<section>{''.join(parts)}</section>")
-
-
 def approve_form(
     stored: StoredPlan,
-    plan: Plan,
+    plan: ShownPlan,
     form: CommandForm,
     session: UiSession,
     given: Mapping[str, str],
@@ -286,7 +263,7 @@ def approve_form(
     """Return the form that approves a plan and begins its run."""
     said = paragraph(wrong, "bad") if wrong else ""
     what = (
-        f"It changes cluster {plan.cluster_id}: {count(len(plan.moves), 'partition')} move, and "
+        f"It changes cluster {plan.head.cluster_id}: {count(len(plan.moves), 'partition')} move, and "
         f"{human_bytes(plan.bytes_to_copy)} are copied. The run is a process of its own: it goes on when "
         "this page or its server ends, and can be paused, cancelled and undone."
     )
@@ -294,6 +271,6 @@ def approve_form(
         f"<section id='approve'><h2>Approve and run</h2>{paragraph(what)}{said}"
         f"<form method='post' action='{plan_address(stored.id)}/runs'>{hidden(session)}"
         f"{command_fields(form, given)}<div class='row'>"
-        f"{text_field('cluster', 'Type the id of the cluster to approve', hint=plan.cluster_id)}"
+        f"{text_field('cluster', 'Type the id of the cluster to approve', hint=plan.head.cluster_id)}"
         "<button class='danger'>Run this plan</button></div></form></section>"
     )

@@ -6,17 +6,21 @@ from html import escape
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
+from restow.html.page import Section, Tile, link, paragraph, section, table, tiles
 from restow.html.plots import Line, lines
+from restow.plan.flow.constants import known_lines
 from restow.sizes import count, human_bytes, human_duration, human_rate
+from restow.ui.addresses import plan_address, rehearsal_address
+from restow.ui.bars import span
 from restow.ui.forms import command_fields
 from restow.ui.frame import Shown, at, hidden, live, pager
 from restow.ui.lists import paged
-from restow.ui.pages.plans import job_parts, plan_address
+from restow.ui.pages.plans import job_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from restow.html.page import Markup
     from restow.ui.commands import CommandForm
     from restow.ui.jobs import CommandJob
     from restow.ui.plan_store import StoredPlan, StoredRehearsal
@@ -29,11 +33,6 @@ _POINTS = 300
 _THROTTLES = ("5MB/s", "10MB/s", "20MB/s", "50MB/s", "100MB/s", "200MB/s", "500MB/s", "1GB/s", "none")
 
 
-def rehearsal_address(plan: str, name: str) -> str:
-    """Return the address of a rehearsal's page."""
-    return f"{plan_address(plan)}/rehearsals/{name}"
-
-
 def rehearse_form(
     stored: StoredPlan, form: CommandForm, session: UiSession, given: Mapping[str, str], wrong: str = ""
 ) -> str:
@@ -44,19 +43,24 @@ def rehearse_form(
         f"<label>{label}<input type='range' min='0' max='{len(names) - 1}' value='{value}' "
         f"data-shows='rehearse-{name}' data-names='{','.join(names)}'></label>"
         for name, label, names, value in (
-            ("throttle", "Throttle, by slider", _THROTTLES, 3),
-            ("start", "Hour of the start, by slider", hours, 0),
+            ("throttle", "Throttle, by slider", _THROTTLES, _place(_THROTTLES, given, "throttle", 3)),
+            ("start", "Hour of the start, by slider", hours, _place(hours, given, "start", 0)),
         )
     )
     fields = command_fields(form, given or {"throttle": "50MB/s", "special_last": "yes"})
     for name in ("throttle", "start"):
         fields = fields.replace(f"<input name='{name}'", f"<input id='rehearse-{name}' name='{name}'")
     return (
-        f"<section id='rehearse'><h2>Rehearse</h2>"
+        f"<section id='rehearse'><h2>{'Rehearse it otherwise' if given else 'Rehearse'}</h2>"
         f"{paragraph(_ABOUT)}{said}"
         f"<form method='post' action='{plan_address(stored.id)}/rehearsals'>{hidden(session)}"
         f"<div class='row'>{sliders}</div>{fields}<button>Rehearse it</button></form></section>"
     )
+
+
+def _place(names: Sequence[str], given: Mapping[str, str], name: str, default: int) -> int:
+    """Return where a slider stands: at what was filled in, if it has that."""
+    return names.index(given[name]) if given.get(name) in names else default
 
 
 def rehearsals_of(stored: StoredPlan) -> str:
@@ -83,9 +87,9 @@ def rehearsals_of(stored: StoredPlan) -> str:
 
 
 def rehearsal_page(
-    stored: StoredPlan, rehearsal: StoredRehearsal, job: CommandJob | None, number: int
+    stored: StoredPlan, rehearsal: StoredRehearsal, job: CommandJob | None, number: int, again: str = ""
 ) -> Shown:
-    """Return a rehearsal's page, or what keeps it."""
+    """Return a rehearsal's page, or what keeps it. `again` is the form to rehearse with other options."""
     title = f"Rehearsal of {stored.title}"
     if job is not None and not job.is_over:
         body = "".join(live(name, html) for name, html in job_parts(job).items())
@@ -94,12 +98,13 @@ def rehearsal_page(
     back = f"<p>{link('To the plan', plan_address(stored.id))}</p>"
     if told is None:
         wrong = rehearsal.wrong or "the server was stopped meanwhile: rehearse it again"
-        return Shown(title=title, body=f"<section>{paragraph(wrong, 'bad')}{back}</section>")
+        return Shown(title=title, body=f"<section>{paragraph(wrong, 'bad')}{back}</section>{again}")
     lead = f"Throttle {escape(str(told['throttle']))}, begins {at(told['start_ms'])}."
     parts = [
         f"<p class='lead'>{lead}</p>",
         tiles(_tiles(told)),
         back,
+        again,
         *map(section, _sections(told)),
         _steps(stored, rehearsal, told, number),
     ]
@@ -137,7 +142,7 @@ def _tiles(told: Mapping[str, Any]) -> Iterator[Tile]:
 def _sections(told: Mapping[str, Any]) -> Iterator[Section]:
     if told["problems"]:
         yield Section(title="Problems", parts=tuple(paragraph(str(each), "bad") for each in told["problems"]))
-    notes = [*told["notes"], *(f"{name} is known from {source}" for name, source in told["known"].items())]
+    notes = [*told["notes"], *known_lines(told["known"])]
     if notes:
         yield Section(title="What it knows", parts=tuple(map(paragraph, notes)))
     limiting = [(each["what"], f"{each['share']:.0%}") for each in told["limiting"]]
@@ -295,10 +300,4 @@ def _finite(step: Mapping[str, Any]) -> float:
 
 
 def _bar(begun_s: float, ended_s: float, whole_s: float) -> Markup:
-    left, width = 300 * begun_s / whole_s, max(300 * (ended_s - begun_s) / whole_s, 1.5)
-    tip = f"{begun_s:,.1f} s to {ended_s:,.1f} s"
-    return Markup(
-        f"<svg class='span' viewBox='0 0 300 10' width='300' height='10' role='img' aria-label='{tip}'>"
-        f"<title>{tip}</title><rect class='track' width='300' height='10'/>"
-        f"<rect class='bar plain' x='{left:.1f}' width='{width:.1f}' height='10'/></svg>"
-    )
+    return span(begun_s / whole_s, ended_s / whole_s, f"{begun_s:,.1f} s to {ended_s:,.1f} s")

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from html import escape
-from math import inf
 from typing import TYPE_CHECKING
 
-from restow.html.page import Markup, Section, Tile, paragraph, section, table, tiles
+from restow.html.page import (
+    Markup,
+    ReportPage,
+    Section,
+    Tile,
+    link,
+    page,
+    paragraph,
+    section,
+    table,
+    tiles,
+)
 from restow.html.plots import Line, lines, meter
 from restow.sizes import count, human_bytes, human_duration, human_rate
-from restow.ui.frame import Shown, address, at, live, pager, run_address, run_link
+from restow.ui.addresses import run_address
+from restow.ui.bars import progress, span
+from restow.ui.frame import Shown, address, at, live, pager, run_link
 from restow.ui.lists import paged
-from restow.ui.pages.cluster import broker_link, ids, partition_link
+from restow.ui.pages.links import broker_link, ids, partition_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from restow.execute.progress.status import RunStatus
-    from restow.model import Move
-    from restow.ui.predictions import RehearsedTime
-    from restow.ui.run_books import RunBook, RunBooks
+    from restow.ui.large_files import ShownMove
+    from restow.ui.run_books import PartitionTimes, RunBook, RunBooks
 
 _ROWS = 100
 _EVENTS = 200
 _COPIES = 30
-RUN_HEADS = ("run", "plan", "began", "took", "outcome", "moves", "arrived", "to copy", "by")
+RUN_HEADS = ("run", "plan", "outcome", "began", "took", "predicted", "off by", "moves", "to copy", "by")
 
 
 def history_page(books: RunBooks, number: int) -> Shown:
@@ -53,17 +64,30 @@ def history_parts(books: RunBooks, number: int) -> dict[str, str]:
 def _row(books: RunBooks, book: RunBook) -> tuple[object, ...]:
     if book.wrong:
         return (run_link(book.name), book.wrong, *["–"] * (len(RUN_HEADS) - 2))
+    outcome = outcome_of(books, book)
     return (
         run_link(book.name),
         _title(book),
+        Markup(f"<span class='{_KINDS.get(outcome, '')}'>{outcome}</span>"),
         at(book.began_ms),
-        "–" if book.ended_ms is None else human_duration((book.ended_ms - book.began_ms) / 1000),
-        Markup(f"<span class='{_KINDS.get(outcome_of(books, book), '')}'>{outcome_of(books, book)}</span>"),
-        f"{book.moves:,}",
-        f"{book.arrived:,}",
-        human_bytes(0 if book.plan is None else book.plan.bytes_to_copy),
+        took(book),
+        "–" if book.prediction is None else human_duration(book.prediction.seconds.p50),
+        off_by(book),
+        f"{book.arrived:,} of {book.moves:,}",
+        human_bytes(book.bytes_to_copy),
         book.who,
     )
+
+
+def took(book: RunBook) -> str:
+    """Return how long a run took, from its begin to its end."""
+    return "–" if book.ended_ms is None else human_duration((book.ended_ms - book.began_ms) / 1000)
+
+
+def off_by(book: RunBook) -> str:
+    """Return how much longer it took than was predicted."""
+    error = book.prediction_error
+    return "–" if error is None else f"{error:+.1%}"
 
 
 def outcome_of(books: RunBooks, book: RunBook) -> str:
@@ -88,14 +112,12 @@ _KINDS = {
 def _title(book: RunBook) -> str:
     if book.undo_of:
         return f"undo of {book.undo_of}"
-    return (book.plan.title if book.plan is not None else "") or "plan"
+    return book.title or "plan"
 
 
-def run_page(
-    books: RunBooks, book: RunBook, number: int, actions: str = "", predicted: RehearsedTime | None = None
-) -> Shown:
+def run_page(books: RunBooks, book: RunBook, number: int, actions: str = "") -> Shown:
     """Return one run's page. `actions` are the forms of an operator."""
-    parts = run_parts(books, book, number, predicted)
+    parts = run_parts(books, book, number)
     body = live("run", parts["run"]) + actions
     body += "".join(live(name, html) for name, html in parts.items() if name != "run")
     return Shown(
@@ -105,21 +127,19 @@ def run_page(
     )
 
 
-def run_parts(
-    books: RunBooks, book: RunBook, number: int, predicted: RehearsedTime | None = None
-) -> dict[str, str]:
+def run_parts(books: RunBooks, book: RunBook, number: int) -> dict[str, str]:
     """Return its live parts."""
     if book.wrong:
         return {"run": section(Section(title="The journal", parts=(paragraph(book.wrong, "bad"),)))}
     return {
         "run": _mark(books, book)
-        + tiles(_tiles(books, book, predicted))
+        + tiles(run_tiles(books, book))
         + _progress(books, book)
         + _said(books, book),
+        "timeline": _timeline(book),
         "flows": _flows(books, book),
-        "timeline": _timeline(book, predicted),
-        "moves": _moves(book, number),
         "events": _events(book),
+        "moves": _moves(book, number),
     }
 
 
@@ -128,7 +148,8 @@ def _mark(books: RunBooks, book: RunBook) -> str:
     return f"<span hidden data-run='{'active' if books.is_active(book) else 'ended'}'></span>"
 
 
-def _tiles(books: RunBooks, book: RunBook, predicted: RehearsedTime | None) -> Iterator[Tile]:
+def run_tiles(books: RunBooks, book: RunBook) -> Iterator[Tile]:
+    """Return the headline numbers of a run."""
     outcome = outcome_of(books, book)
     kind = "good" if outcome == "done" else "bad" if _KINDS.get(outcome) == "state-bad" else ""
     yield Tile(value=outcome, name="now" if books.is_active(book) else "outcome", kind=kind)
@@ -147,12 +168,27 @@ def _tiles(books: RunBooks, book: RunBook, predicted: RehearsedTime | None) -> I
             kind="bad" if bad else "",
         )
     elif book.ended_ms is not None:
-        yield Tile(value=human_duration((book.ended_ms - book.began_ms) / 1000), name="took")
-    if predicted is not None and predicted.p50_s is not None:
-        ends = (predicted.p10_s, predicted.p90_s)
-        low, high = (human_duration(inf if each is None else each) for each in ends)
-        words = f"predicted at {predicted.throttle}: {low} to {high}"
-        yield Tile(value=human_duration(predicted.p50_s), name=words)
+        yield Tile(value=took(book), name="took")
+    yield from _predicted(book)
+
+
+def _predicted(book: RunBook) -> Iterator[Tile]:
+    if book.prediction is None:
+        return
+    seconds, ahead = book.prediction.seconds, None
+    low, middle, high = (human_duration(each) for each in (seconds.p10, seconds.p50, seconds.p90))
+    rest = "predicted of the rest" if book.prediction.resumed else "predicted"
+    yield Tile(value=middle, name=f"{rest}: {low} to {high}")
+    if book.prediction_error is not None:
+        words = "longer than predicted" if book.prediction_error > 0 else "shorter than predicted"
+        yield Tile(value=f"{abs(book.prediction_error):.1%}", name=words)
+    elif book.steered:
+        yield Tile(value="changed", name=f"by an operator meanwhile: {', '.join(book.steered)}")
+    elif book.ended_ms is None and book.status is not None and book.status.predicted is not None:
+        ahead = book.status.predicted.ahead_s
+    if ahead is not None:
+        words = "ahead of the prediction" if ahead >= 0 else "behind the prediction"
+        yield Tile(value=human_duration(abs(ahead)), name=words)
 
 
 def _throttle(status: RunStatus) -> str:
@@ -162,12 +198,15 @@ def _throttle(status: RunStatus) -> str:
 
 
 def _progress(books: RunBooks, book: RunBook) -> str:
-    total = 0 if book.plan is None else book.plan.bytes_to_copy
+    total = book.bytes_to_copy
     done = book.arrived_bytes[-1][1] if book.arrived_bytes else 0
+    due = None
     if book.status is not None and books.is_active(book):
         done, total = book.status.report.done_bytes, book.status.report.to_do_bytes
-    words = f"{human_bytes(done)} of {human_bytes(total)}"
-    shown = meter(done, total, words, "fine")
+        due = book.status.predicted.due_bytes if book.status.predicted is not None else None
+    words = f"{human_bytes(done)} of {human_bytes(total)} copied" + (f", {done / total:.0%}" if total else "")
+    words += f"; by the prediction {human_bytes(due)} by now" if due is not None else ""
+    shown = progress(done, total, words, due)
     return f"<section><h2>Bytes copied</h2><div class='progress'>{shown}</div>{paragraph(words)}</section>"
 
 
@@ -194,7 +233,12 @@ def _said(books: RunBooks, book: RunBook) -> str:
         )
     facts = [("plan", _title(book)), ("digest", book.digest), ("by", book.who)]
     rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts)
-    return "".join(parts) + f"<section><h2>Plan</h2><dl class='facts'>{rows}</dl></section>"
+    where = run_address(book.name)
+    files = link("Report", f"{where}/report"), link("JSON", f"/api/v1{where}")
+    return (
+        "".join(parts) + f"<section><h2>Plan</h2><dl class='facts'>{rows}</dl>"
+        f"<p>Download: {' '.join(files)}</p></section>"
+    )
 
 
 def _flows(books: RunBooks, book: RunBook) -> str:
@@ -235,21 +279,29 @@ def _flows(books: RunBooks, book: RunBook) -> str:
     return section(Section(title="Flows", parts=tuple(parts))) if parts else ""
 
 
-def _timeline(book: RunBook, predicted: RehearsedTime | None) -> str:
-    """Return the bytes of the moves that had arrived, over time, beside what was predicted."""
-    if not book.arrived_bytes and predicted is None:
-        return ""
-    points = _thinned([(book.began_ms, 0), *book.arrived_bytes])
-    drawn = [_line("moves that have arrived", points, 0)]
-    if predicted is not None:
-        ahead = [(round(1000 * at_s), round(size)) for at_s, size in predicted.arrived]
-        drawn.append(_line("as predicted", _thinned(ahead), book.began_ms))
-    picture = lines(drawn, label="bytes of the moves that had arrived, over time")
-    return section(Section(title="Over time", parts=(picture,)))
+def over_time(book: RunBook) -> str:
+    """Return the bytes that were copied over time, beside what was predicted."""
+    drawn, predicted = [], book.prediction
+    from_ms = book.began_ms if predicted is None else predicted.start_ms
+    if len(book.copied) > 1:
+        drawn.append(_line("copied", [(round(1000 * at_s), size) for at_s, size in book.copied], from_ms))
+    if len(book.arrived_bytes) > 1:
+        arrived = _thinned([(book.began_ms, 0), *book.arrived_bytes])
+        drawn.append(_line("moves that have arrived", arrived, 0))
+    if predicted is not None and len(predicted.curve) > 1:
+        ahead = [(round(1000 * at_s), size) for at_s, size in predicted.curve]
+        drawn.append(_line("as predicted", ahead, from_ms, "predicted"))
+    return lines(drawn, label="bytes copied over time, as they were and as predicted")
 
 
-def _line(name: str, points: Sequence[tuple[int, int]], from_ms: int) -> Line:
-    return Line(name=name, points=tuple(((from_ms + at_ms) / 1000, float(size)) for at_ms, size in points))
+def _timeline(book: RunBook) -> str:
+    picture = over_time(book)
+    return section(Section(title="Predicted and actual", parts=(picture,))) if picture else ""
+
+
+def _line(name: str, points: Sequence[tuple[int, float]], from_ms: int, kind: str = "") -> Line:
+    moved = tuple(((from_ms + at_ms) / 1000, float(size)) for at_ms, size in points)
+    return Line(name=name, points=moved, kind=kind)
 
 
 def _thinned(points: Sequence[tuple[int, int]], most: int = 400) -> Sequence[tuple[int, int]]:
@@ -261,27 +313,38 @@ def _thinned(points: Sequence[tuple[int, int]], most: int = 400) -> Sequence[tup
 
 
 def _moves(book: RunBook, number: int) -> str:
-    if book.plan is None:
+    if book.start is None:
         return ""
-    found = paged(book.plan.moves_in_order, number, _ROWS)
-    rows = [_move_row(book, each) for each in found.rows]
-    heads = ("partition", "from", "to", "to copy", "begun", "arrived", "why")
+    found = paged(book.order, number, _ROWS)
+    whole_ms = max((book.ended_ms or book.last_ms) - book.began_ms, 1)
+    rows = [_move_row(book, each, whole_ms) for each in found.rows]
+    heads = ("partition", "from", "to", "to copy", "from begin to arrival", "begun", "arrived", "why")
     turn = pager(run_address(book.name), found.number, found.pages)
-    shown = table(heads, rows, left=7, caption="moves")
-    return section(Section(title=f"Moves: {found.total:,}", parts=(shown, turn)))
+    shown = table(heads, rows, left=8, caption="moves")
+    note = f"Each bar is a part of the {human_duration(whole_ms / 1000)} of the run so far."
+    return section(Section(title=f"Timeline of {count(found.total, 'move')}", note=note, parts=(shown, turn)))
 
 
-def _move_row(book: RunBook, move: Move) -> tuple[object, ...]:
+def _move_row(book: RunBook, move: ShownMove, whole_ms: int) -> tuple[object, ...]:
     times = book.times.get(move.partition)
+    begun = None if times is None else (times.begun_ms - book.began_ms) / whole_ms
+    ended = 1.0 if times is None or times.ended_ms is None else (times.ended_ms - book.began_ms) / whole_ms
     return (
         partition_link(move.partition),
         ids(move.before),
         ids(move.after),
         human_bytes(move.bytes_to_copy),
+        "–" if begun is None else span(begun, ended, _lasted(times)),
         "–" if times is None else at(times.begun_ms),
         "–" if times is None else f"left out: {times.dropped}" if times.dropped else at(times.ended_ms),
         move.reason,
     )
+
+
+def _lasted(times: PartitionTimes | None) -> str:
+    if times is None or times.ended_ms is None:
+        return "under way"
+    return f"took {human_duration((times.ended_ms - times.begun_ms) / 1000)}"
 
 
 def _events(book: RunBook) -> str:
@@ -292,4 +355,34 @@ def _events(book: RunBook) -> str:
     scrolls = f"<div class='scroll' tabindex='0' role='region' aria-label='What happened'>{shown}</div>"
     return section(
         Section(title="What happened", note=note if len(latest) < len(book.events) else "", parts=(scrolls,))
+    )
+
+
+def run_report(books: RunBooks, book: RunBook) -> str:
+    """Return a run as one HTML file to keep: it needs neither the server nor the journal."""
+    moves = [
+        (
+            str(each.partition),
+            ids(each.before),
+            ids(each.after),
+            human_bytes(each.bytes_to_copy),
+            _lasted(book.times.get(each.partition)) if each.partition in book.times else "not begun",
+            each.reason,
+        )
+        for each in book.order
+    ]
+    events = [(at(each.at_ms), each.text) for each in book.events]
+    heads = ("partition", "from", "to", "to copy", "how long", "why")
+    return page(
+        ReportPage(
+            title=f"Run {book.name}",
+            lead=f"{_title(book)}, by {book.who}. Digest {book.digest}.",
+            tiles=tuple(run_tiles(books, book)),
+            sections=(
+                Section(title="Over time", parts=(over_time(book),)),
+                Section(title="What happened", parts=(table(("when", "what"), events, left=2),)),
+                Section(title="Moves", parts=(table(heads, moves, left=6),)),
+            ),
+            footer=f"Restow, cluster {book.start.cluster_id if book.start is not None else ''}",
+        )
     )

@@ -1,4 +1,4 @@
-"""Topics with a search, one topic as a matrix of partitions and brokers, one partition's life."""
+"""Topics with a search, and one topic as a matrix of partitions and brokers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
 from restow.sizes import human_bytes
 from restow.ui.forms import choice, text_field
-from restow.ui.frame import Shown, address, at, pager, run_link
+from restow.ui.frame import Shown, address, pager
 from restow.ui.lists import paged
-from restow.ui.pages.cluster import away_banner, broker_link, ids
+from restow.ui.pages.cluster import away_banner
+from restow.ui.pages.links import broker_link, ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from restow.model import BrokerId, Partition, Snapshot, Topic, TopicPartition
-    from restow.ui.run_books import RunBook
+    from restow.model import BrokerId, Partition, Snapshot, Topic
     from restow.ui.sums import TopicSum
     from restow.ui.watching import ClusterLook
 
@@ -24,7 +24,7 @@ _ROWS = 200
 _MATRIX_ROWS = 100
 _MATRIX_BROKERS = 60
 SORTS = ("name", "bytes", "partitions", "under-replicated", "moving")
-_KEY = (
+REPLICA_KEY = (
     "L leads, F follows in sync, ! is not in sync, + is being added, − is being removed. "
     "The first replica, which should lead, is underlined."
 )
@@ -97,7 +97,7 @@ def topic_page(look: ClusterLook, name: str, number: int) -> Shown | None:
     )
     parts = [
         tiles(shown),
-        section(Section(title="Partitions and brokers", note=_KEY, parts=(drawn,))),
+        section(Section(title="Partitions and brokers", note=REPLICA_KEY, parts=(drawn,))),
         pager("/topic", found.number, found.pages, name=name),
     ]
     if topic.configs:
@@ -124,18 +124,20 @@ def _matrix(
     )
     body = "".join(
         f"<tr><th scope='row'>{_partition_link(topic.name, each.number)}</th>"
-        f"{''.join(_cell(each, broker) for broker in brokers)}<td>{human_bytes(each.size_bytes)}</td></tr>"
+        f"{''.join(replica_cell(each, broker) for broker in brokers)}"
+        f"<td>{human_bytes(each.size_bytes)}</td></tr>"
         for each in partitions
     )
     return (
         "<div class='wide' tabindex='0' role='region' aria-label='replicas'>"
         f"<table class='matrix'><caption>replicas of {escape(topic.name)}: "
-        f"{escape(_KEY)}</caption><thead><tr><th scope='col'>partition</th>{heads}"
+        f"{escape(REPLICA_KEY)}</caption><thead><tr><th scope='col'>partition</th>{heads}"
         f"<th scope='col'>bytes</th></tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _cell(partition: Partition, broker: BrokerId) -> str:
+def replica_cell(partition: Partition, broker: BrokerId) -> str:
+    """Return what a broker has of a partition as a cell of a matrix."""
     if broker not in partition.replicas:
         return "<td></td>"
     if broker in partition.adding:
@@ -168,64 +170,3 @@ def _list(topic: Topic, partitions: Sequence[Partition]) -> str:
 
 def _partition_link(topic: str, number: int) -> Markup:
     return link(str(number), address("/partition", topic=topic, partition=number))
-
-
-def partition_page(look: ClusterLook, name: TopicPartition, books: Sequence[RunBook]) -> Shown | None:
-    """Return one partition's page: where it is, where it was, and where a run is about to bring it."""
-    found = None if look.snapshot is None else look.snapshot.partition(name)
-    if found is None:
-        return None
-    leader = "none" if found.leader is None else str(found.leader)
-    shown = (
-        Tile(value=ids(found.replicas), name="replicas"),
-        Tile(value=leader, name="leader", kind="bad" if found.leader is None else ""),
-        Tile(
-            value=ids(found.isr) or "none",
-            name="in sync",
-            kind="bad" if len(found.isr) < len(found.replicas) else "good",
-        ),
-        Tile(value=human_bytes(found.size_bytes), name="one replica"),
-    )
-    copies = [
-        (broker_link(each.broker), each.log_dir, human_bytes(each.size_bytes), f"{each.lag_messages:,}",
-         "is being moved into this log dir" if each.future else "")
-        for each in found.copies
-    ]  # fmt: skip
-    heads = ("broker", "log dir", "bytes", "lag in messages", "")
-    life = list(_life(name, books))
-    parts = [
-        tiles(shown),
-        section(Section(title="Replicas", parts=(table(heads, copies, left=2, caption="replicas"),))),
-        section(
-            Section(
-                title="Its life",
-                note="What runs have done with it, as their journals tell. Other tools leave no journal.",
-                parts=(
-                    table(("when", "run", "from", "to", "what happened"), life, left=5)
-                    if life
-                    else paragraph("no run has moved it"),
-                ),
-            )
-        ),
-        f"<p>{link(f'Topic {name.topic}', address('/topic', name=name.topic))}</p>",
-    ]
-    return Shown(title=f"Partition {name}", body=away_banner(look) + "".join(parts))
-
-
-def _life(name: TopicPartition, books: Sequence[RunBook]) -> Iterator[tuple[object, ...]]:
-    for book in books:
-        if book.plan is None:
-            continue
-        move = next((each for each in book.plan.moves if each.partition == name), None)
-        if move is None:
-            continue
-        times = book.times.get(name)
-        if times is None:
-            when, what = at(book.began_ms), "not begun" if book.outcome else "waits for its turn"
-        elif times.dropped:
-            when, what = at(times.begun_ms), f"left out: {times.dropped}"
-        elif times.ended_ms is None:
-            when, what = at(times.begun_ms), "did not arrive" if book.outcome else "is under way"
-        else:
-            when, what = at(times.ended_ms), "arrived"
-        yield when, run_link(book.name), ids(move.before), ids(move.after), what

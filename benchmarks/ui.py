@@ -1,0 +1,184 @@
+"""How fast the pages are, in Chromium, on large clusters and runs: `python -m benchmarks.ui [--json]`.
+
+    first view       1,000 brokers and 200,000 partitions: from the request until everything has loaded, the
+                     median of ten; and all bytes that come over the network for it, with an empty cache
+    100,000 moves    the plan's page and the timeline of a run that is under way, the same way; then the page
+                     is scrolled for two seconds, and the longest frame counts
+    events           from the moment that an entry is in the journal until 50 viewers have it: 49 that read
+                     the stream as it comes, and one Chromium, in which it has to be on the page
+    memory           of the server that did all of this, at most
+
+The server runs on one core, and Chromium and the viewers on the others. Nothing is compared with others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from benchmarks.report import Row, command_line, print_each
+from benchmarks.ui_site import PLAN_ID, RUN, LargeSite, large_site, served
+from harness.chromium import browser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.ui_site import Server
+
+VIEWS, VIEWERS, EVENTS = 10, 50, 40
+_SCROLL = """() => new Promise((done) => {
+  const frames = []; const began = performance.now(); let last = began;
+  const step = (now) => {
+    frames.push(now - last); last = now;
+    window.scrollBy(0, 40);
+    if (window.scrollY + window.innerHeight >= document.body.scrollHeight) window.scrollTo(0, 0);
+    if (now - began < 2000) requestAnimationFrame(step); else done(Math.max(...frames.slice(2)));
+  };
+  requestAnimationFrame(step);
+})"""
+_LOADED = "() => performance.getEntriesByType('navigation')[0].loadEventEnd"
+
+
+def main() -> None:
+    """Measure and print."""
+    as_json = bool(command_line("How fast the pages are.").parse_args().json)
+    print_each("Pages in Chromium", rows(), as_json=as_json)
+
+
+def rows() -> Iterator[Row]:
+    """Yield what was measured."""
+    with (
+        tempfile.TemporaryDirectory(prefix="restow-bench-") as name,
+        large_site(Path(name)) as site,
+        served(Path(name)) as server,
+        browser() as chromium,
+    ):
+        page = entered(chromium, server)
+        yield from _view(chromium, server, "first view, 1,000 brokers, 200,000 partitions", "/", most_kb=500)
+        for what, where in (("plan of", f"/plans/{PLAN_ID}"), ("run of", f"/runs/{RUN}")):
+            yield from _view(chromium, server, f"{what} 100,000 moves", where)
+            page.goto(server.address + where)
+            yield Row(
+                name=f"{what} 100,000 moves: longest frame while scrolling",
+                ours=page.evaluate(_SCROLL),
+                unit="ms",
+                limit=50,
+            )
+        page.goto(f"{server.address}/runs/{RUN}")
+        seen = _events(page, server, site)
+        yield Row(
+            name=f"event to page, P95 of {EVENTS} events and {VIEWERS} viewers",
+            ours=seen,
+            unit="ms",
+            limit=1_000,
+        )
+        yield Row(name="memory of the server, at most", ours=server.megabytes("VmHWM"), unit="MiB", limit=300)
+        yield Row(name="memory of the server, now", ours=server.megabytes("VmRSS"), unit="MiB")
+
+
+def entered(chromium: Any, server: Server) -> Any:
+    """Return a page of somebody who has entered."""
+    page = chromium.new_context().new_page()
+    page.set_default_timeout(120_000)
+    page.goto(f"{server.address}/login#token={server.token}")
+    page.wait_for_selector("text=brokers up")
+    return page
+
+
+def _view(chromium: Any, server: Server, name: str, where: str, most_kb: int | None = None) -> Iterator[Row]:
+    times, sizes = [], []
+    for _ in range(VIEWS):
+        page = entered(chromium, server)  # a new context: nothing is cached
+        session = page.context.new_cdp_session(page)
+        session.send("Network.enable")
+        session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        received: list[float] = []
+        session.on(
+            "Network.loadingFinished", lambda event, to=received: to.append(event["encodedDataLength"])
+        )
+        page.goto(server.address + where, wait_until="load")
+        times.append(page.evaluate(_LOADED))
+        sizes.append(sum(received) / 1000)
+        page.context.close()
+    yield Row(name=name, ours=median(times), unit="ms", limit=1_000)
+    yield Row(name=f"{name}: over the network", ours=max(sizes), unit="kB", limit=most_kb)
+
+
+def _events(page: Any, server: Server, site: LargeSite) -> float:
+    """Return the 95th percentile of how long an event takes to its viewers, in milliseconds."""
+    viewers = Viewers(server, VIEWERS - 1)
+    viewers.start()
+    took = []
+    try:
+        for _ in range(EVENTS):
+            name = str(site.move_on())
+            written = time.monotonic()
+            page.wait_for_selector(f"#events td:has-text('{name}')")
+            in_chromium = time.monotonic() - written
+            seen = viewers.seen(name.encode())
+            took += [in_chromium, *(at - written for at in seen)]
+            time.sleep(0.3)
+    finally:
+        viewers.stop()
+    took.sort()
+    return 1_000 * took[math.ceil(0.95 * len(took)) - 1]
+
+
+class Viewers:
+    """Open streams, read in a thread of their own."""
+
+    def __init__(self, server: Server, count: int) -> None:
+        self._server, self._count = server, count
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._news: list[list[tuple[float, bytes]]] = [[] for _ in range(count)]
+        self._tasks: list[Any] = []
+
+    def start(self) -> None:
+        """Open all streams; return when each has had its first event."""
+        self._thread.start()
+        self._tasks = [
+            asyncio.run_coroutine_threadsafe(self._read(number), self._loop) for number in range(self._count)
+        ]
+        while not all(self._news):
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def seen(self, words: bytes) -> list[float]:
+        """Wait until every viewer has had this, and return when each had it."""
+        found = []
+        for news in self._news:
+            while not (times := [at for at, text in list(news) if words in text]):
+                time.sleep(0.01)
+            found.append(times[0])
+            news.clear()
+        return found
+
+    async def _read(self, number: int) -> None:
+        where = urlsplit(self._server.address)
+        reader, writer = await asyncio.open_connection(where.hostname, where.port, limit=2**24)
+        head = (
+            f"GET /events?page=run&name={RUN}&number=1 HTTP/1.1\r\nhost: {where.netloc}\r\n"
+            f"authorization: Bearer {self._server.token}\r\n\r\n"
+        )
+        writer.write(head.encode())
+        while True:
+            line = await reader.readline()
+            if line.startswith(b"data: "):
+                self._news[number].append((time.monotonic(), line))
+
+
+if __name__ == "__main__":
+    main()
