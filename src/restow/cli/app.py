@@ -13,7 +13,8 @@
     │   ├── from-json         turn Kafka's reassignment JSON into a pinned, ordered plan
     │   ├── rebase            keep the targets, start from the cluster's present state
     │   ├── sign              approve a plan with a key
-    │   └── compare           show two plans side by side
+    │   ├── compare           show two plans side by side
+    │   └── explain           say why a partition moves, or why a broker stays out of band
     ├── broker                run one broker as a process of its own
     ├── broker-check          check whether a broker can be removed
     ├── rehearse              say what a plan will do, and how long it takes
@@ -40,7 +41,10 @@
     ├── topics
     │   └── create, list, describe, create-partitions, delete
     └── groups
+        ├── list, describe    list groups of both protocols; show their members and assignments
+        ├── lag               show how far groups are behind, in messages and in time
         ├── assign            assign a group's partitions to its members
+        ├── simulate          play joins, leaves and growing topics through several assignors
         └── assignors         list the assignors
 
 This module imports only the descriptions of commands. A command imports its work when it runs, so that
@@ -57,7 +61,9 @@ import typer
 from restow import __version__
 from restow.cli import simulate
 from restow.cli.cluster import acls, broker, status, up
-from restow.cli.groups import assign, assignors
+from restow.cli.groups import assign, assignors, lag, list_groups
+from restow.cli.groups import describe as describe_groups
+from restow.cli.groups import simulate as simulate_groups
 from restow.cli.pipeline import (
     collect,
     fleet,
@@ -72,7 +78,7 @@ from restow.cli.pipeline import (
     stream,
 )
 from restow.cli.place import command as place
-from restow.cli.plan import compare, from_json, rebase, show, sign
+from restow.cli.plan import compare, explain, from_json, rebase, show, sign
 from restow.cli.plan.requests import COMMANDS as PLAN_COMMANDS
 from restow.cli.runs import (
     broker_check,
@@ -104,24 +110,26 @@ from restow.cli.ui import command as ui
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_HELP = """Kafka partition placement and movement: exact, minimal, undoable.
-
-Compute placements and assignments without a cluster (place, groups), start a cluster to try things on
-(cluster up), or inspect an existing one (cluster status, topics).
+_HELP = """Move Kafka partitions: copy little, keep to limits, undo what was done.
 
 \b
 Examples:
-  $ restow place --brokers 0-5 --partitions 12 --replication-factor 3
-  $ restow cluster up --brokers 3
-  $ restow topics create orders --partitions 12 --bootstrap-server localhost:9092
-  $ restow groups assign --assignor sticky --topics orders=12 --members c1,c2,c3
-  $ restow place --help
+  $ restow plan drain 3 --balance -b localhost:9092 -o plan.json
+  $ restow show plan.json --moves
+  $ restow rehearse plan.json --throttle 50MB/s -b localhost:9092
+  $ restow execute plan.json --throttle 50MB/s -b localhost:9092
+  $ restow verify plan.json -b localhost:9092
+  $ restow undo --throttle 50MB/s -b localhost:9092
+
+`restow cluster up` starts a cluster to try this on.
 """
 
-_GROUPS_HELP = """Assign the partitions of consumer groups.
+_GROUPS_HELP = """Show the consumer groups of a cluster, and try assignors on them.
 
 \b
 Examples:
+  $ restow groups list --bootstrap-server localhost:9092
+  $ restow groups lag payments --bootstrap-server localhost:9092
   $ restow groups assign --assignor range --topics orders=12 --members c1,c2,c3
   $ restow groups assignors
 """
@@ -168,11 +176,40 @@ Examples:
   $ restow lake compact --lake samples
 """
 
+_SECTIONS = {
+    "Plan and move": ("plan", "show", "rehearse", "execute", "verify", "undo"),
+    "While a run is going on, and after": (
+        "watch",
+        "control",
+        "cancel",
+        "resume",
+        "doctor",
+        "broker-check",
+        "ui",
+    ),
+    "Look at a cluster, and sample it": (
+        "cluster",
+        "topics",
+        "groups",
+        "snapshot",
+        "collect",
+        "lake",
+        "pipeline",
+    ),
+    "Kafka's algorithms and tools": ("place", "reassign", "acls"),
+    "The embedded cluster": ("broker", "simulate"),
+}
+
 _SETTINGS: dict[Any, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class _Restow(Root):
+    sections = _SECTIONS
+
 
 app = typer.Typer(
     name="restow",
-    cls=Root,
+    cls=_Restow,
     help=_HELP,
     invoke_without_command=True,
     rich_markup_mode=None,
@@ -222,6 +259,7 @@ _COMMANDS: dict[str, Any] = {
     "plan rebase": rebase,
     "plan sign": sign,
     "plan compare": compare,
+    "plan explain": explain,
     "pipeline run": pipeline_run,
     "pipeline skew": skew,
     "pipeline forecast": forecast,
@@ -232,7 +270,11 @@ _COMMANDS: dict[str, Any] = {
     "lake describe": lake_describe,
     "lake compact": lake_compact,
     "lake import": lake_import,
+    "groups list": list_groups,
+    "groups describe": describe_groups,
+    "groups lag": lag,
     "groups assign": assign,
+    "groups simulate": simulate_groups,
     "groups assignors": assignors,
 }
 _ALIASES = (("topics expand", create_partitions),)

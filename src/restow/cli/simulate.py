@@ -16,7 +16,7 @@ from restow.cli.shared.frame import FAILED, INTERRUPTED, Answer
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from multiprocessing.pool import Pool
 
     from rich.console import Console
@@ -36,6 +36,7 @@ Examples:
   $ restow simulate --runs 100
   $ restow simulate --seed 42 --duration 1h --brokers 7
   $ restow simulate --seed 42 --faults kill,power-loss,isolate
+  $ restow simulate --runs 10 --workloads produce,transactions
   $ restow simulate --seed 42 --trace events.txt
   $ restow simulate --seed 42 --shrink
 
@@ -96,6 +97,13 @@ def command(
     faults: Annotated[
         str, typer.Option(metavar="all|none|NAME,…", help="Kinds of faults among which each seed draws.")
     ] = "all",
+    workloads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="What is done meanwhile, like produce,transactions. Default: what each seed draws.",
+        ),
+    ] = None,
     trace: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write the run's events and log lines to this file."),
@@ -109,7 +117,7 @@ def command(
 ) -> Answer:
     if trace is not None and runs > 1:
         raise InvalidInput("--trace: writes the events of one run: leave out --runs")
-    scenarios = _scenarios(seed, runs, duration, brokers, faults)
+    scenarios = _scenarios(seed, runs, duration, brokers, faults, workloads)
     if trace is not None:
         _check_writable(trace)
     ended: list[SimulatedRun] = []
@@ -134,35 +142,39 @@ def command(
     )
 
 
-def _scenarios(seed: int | None, runs: int, duration: str, brokers: int, faults: str) -> Sequence[Scenario]:
+def _scenarios(
+    seed: int | None, runs: int, duration: str, brokers: int, faults: str, workloads: str | None
+) -> Sequence[Scenario]:
     from restow.runtime.chance import SystemChance
+    from restow.sim.faults import KINDS
     from restow.sim.scenario import Scenario
+    from restow.sim.workloads import WORKLOADS
     from restow.sizes import milliseconds
 
     first = SystemChance().randrange(1_000_000_000) if seed is None else seed
     duration_s = milliseconds(duration, "--duration") / 1000
-    kinds = _parse_faults(faults)
+    kinds = {"all": KINDS, "none": ()}.get(faults)
+    if kinds is None:
+        kinds = _names(faults, KINDS, "--faults", "fault", "all, none, or ")
+    work = None if workloads is None else _names(workloads, WORKLOADS, "--workloads", "workload", "")
     return [
-        Scenario(seed=each, duration_s=duration_s, brokers=brokers, faults=kinds)
+        Scenario(seed=each, duration_s=duration_s, brokers=brokers, faults=kinds, workloads=work)
         for each in range(first, first + runs)
     ]
 
 
-def _parse_faults(text: str) -> tuple[str, ...]:
+def _names(text: str, known: Iterable[str], option: str, what: str, else_write: str) -> tuple[str, ...]:
+    """Return the names in a list, each once; raise InvalidInput for one that is not known."""
     from restow.cli.shared.flags import parse_names
-    from restow.sim.faults import KINDS
 
-    if text == "all":
-        return KINDS
-    if text == "none":
-        return ()
-    names = parse_names(text, "--faults")
+    known = tuple(known)
+    names = tuple(dict.fromkeys(parse_names(text, option)))
     for name in names:
-        if name not in KINDS:
+        if name not in known:
             raise InvalidInput(
-                f"--faults: there is no fault {name!r}: write all, none, or names of {', '.join(KINDS)}"
+                f"{option}: there is no {what} {name!r}: write {else_write}names of {', '.join(known)}"
             )
-    return tuple(dict.fromkeys(names))
+    return names
 
 
 def _check_writable(path: str) -> None:
@@ -306,9 +318,10 @@ def _draw_failure(console: Console, run: SimulatedRun) -> None:
         )
         for fault in run.needed_faults:
             console.print(f"  {fault}")
+    named = "" if scenario.workloads is None else f" --workloads {','.join(scenario.workloads)}"
     console.print(
         f"Repeat it with: restow simulate --seed {report.seed} --duration {scenario.duration_s:g}s "
-        f"--brokers {scenario.brokers} --faults {_faults_flag(scenario.faults)}"
+        f"--brokers {scenario.brokers} --faults {_faults_flag(scenario.faults)}{named}"
     )
     console.print()
 

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def snapshot(tmp_path: Path) -> str:
-    """Return the file of a cluster with four brokers, the last of them empty."""
+def write_snapshot(path: Path, count: int) -> str:
+    """Write a cluster with four brokers, the last of them empty, and return the path of the file."""
     partitions = tuple(
         Partition(
             number=number,
@@ -36,7 +35,7 @@ def snapshot(tmp_path: Path) -> str:
                 Copy(broker=broker % 3, log_dir="/d", size_bytes=1000) for broker in (number, number + 1)
             ),
         )
-        for number in range(24)
+        for number in range(count)
     )
     brokers = tuple(LiveBroker(id=broker, host="h", port=1) for broker in range(4))
     there = Snapshot(
@@ -46,9 +45,13 @@ def snapshot(tmp_path: Path) -> str:
         brokers=brokers,
         topics=(Topic(name="orders", partitions=partitions),),
     )
-    path = tmp_path / "now.json"
     path.write_text(dumps(there), encoding="utf-8")
     return str(path)
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> str:
+    return write_snapshot(tmp_path / "now.json", 24)
 
 
 def test_add_brokers_gives_new_brokers_their_share(
@@ -133,7 +136,7 @@ def test_plan_raises_default_moves_in_for_small_replicas(snapshot: str, tmp_path
         (["drain", "0", "--exclude-brokers", "0"], "to be emptied and to be left alone"),
         (["drain", "0", "--exclude-partitions", "orders"], "is not TOPIC-NUMBER"),
         (["change-rf", "2", "--topics", "*", "--rf", "3"], "given twice"),
-        (["change-rf", "1"], "say which topics are to have 1 replicas"),
+        (["change-rf", "1"], "say which topics are to have 1 replica,"),
         (["drain", "0", "--rf", "1"], "--topics '*' means all but Kafka's internal ones"),
         (["drain", "0", "--cordon", "1,2,3"], "cordon fewer brokers"),
         (["add-brokers", "3", "--cordon", "3"], "to receive replicas and to get none"),
@@ -225,8 +228,12 @@ def test_plan_names_cordoned_brokers_and_gives_them_no_replicas(
 
 
 @pytest.mark.full
-def test_plan_is_the_same_while_the_search_is_being_compiled(snapshot: str, tmp_path: Path) -> None:
-    """The search time starts only after the compilation, which takes longer than --seconds."""
+def test_plan_is_the_same_while_the_search_is_being_compiled(tmp_path: Path) -> None:
+    """The search time starts only after the compilation, which takes longer than --seconds.
+
+    The search for a smaller cluster is not compiled.
+    """
+    snapshot = write_snapshot(tmp_path / "now.json", 600)
     command = [sys.executable, "-m", "restow", "plan", "balance", "--snapshot", snapshot, "--seconds", "10"]
     plans = []
     for number in range(2):

@@ -6,10 +6,12 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from shlex import split
 from typing import TYPE_CHECKING
 
 import pytest
 
+from restow.cli.snapshot import source
 from restow.model import Limits, Snapshot, TopicPartition
 from restow.plan.files import text
 from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
@@ -86,6 +88,22 @@ def test_printed_command_lacks_nothing_but_the_yes(
     assert bool(text.loads(Path(made).read_text()).leaves) == ("--partial" in command)
     printed = next(line for line in told.stdout.splitlines() if line.startswith("  restow execute"))
     assert "there is no terminal to ask on: add --yes" in refused(*printed.split()[1:], "-b", "127.0.0.1:1")
+
+
+@pytest.mark.parametrize("environment", [{}, {"RESTOW_BOOTSTRAP_SERVER": "127.0.0.1:1,127.0.0.1:2"}])
+def test_printed_command_names_the_cluster_unless_the_environment_does(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+) -> None:
+    config = tmp_path / "my client.properties"
+    config.write_text("")
+    monkeypatch.setattr(source, "on_cluster", lambda *_: cluster())
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    where = ("-b", "127.0.0.1:1,127.0.0.1:2", "--command-config", str(config))
+    told = invoke("plan", "drain", "1", *where, "-o", str(tmp_path / "made.json"))
+    assert told.exit_code == 0, told.output
+    printed = next(line for line in told.stdout.splitlines() if line.startswith("  restow execute"))
+    assert split(printed)[7:] == list(where[2:] if environment else where)
 
 
 @pytest.mark.parametrize("form", [str, lambda digest: digest[:19], lambda digest: digest[7:].upper()])

@@ -70,6 +70,26 @@ def drawn(what: RunStatus) -> str:
     return captured.get()
 
 
+def test_picture_draws_a_bar_of_all_bytes_and_leaves_out_brokers_without_any() -> None:
+    """Broker 6 has received everything and sent nothing of 20 kB yet: its bar is almost full."""
+    parts = (
+        BrokerPart(broker=6, done_bytes=50 * GB, to_do_bytes=50 * GB, to_send_bytes=20_000, replicas=0),
+        BrokerPart(broker=5, done_bytes=0, to_do_bytes=0, replicas=0),
+    )
+    status = run_status()
+    rows = drawn(replace(status, report=replace(status.report, brokers=parts))).splitlines()
+    (row,) = [each for each in rows if each.startswith(("6 ", "5 "))]
+    assert row.startswith("6")
+    assert "···" not in row
+
+
+@pytest.mark.parametrize(("silent", "words"), [((3,), "broker 3"), ((3, 5), "brokers 3, 5")])
+def test_picture_names_brokers_that_did_not_answer(silent: tuple[int, ...], words: str) -> None:
+    status = run_status(silent=silent)
+    assert f"requests take 3 ms, no answer from {words}\n" in drawn(status)
+    assert status_of(status.document()).silent == silent
+
+
 def test_picture_shows_progress_brokers_stalls_and_health() -> None:
     text = drawn(run_status())
     for words in (

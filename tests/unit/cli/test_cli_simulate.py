@@ -64,6 +64,7 @@ def test_trace_has_events_and_log_lines(tmp_path: Path) -> None:
     ("arguments", "text"),
     [
         (["--faults", "kill,flood"], "there is no fault 'flood'"),
+        (["--workloads", "produce,sleep"], "there is no workload 'sleep'"),
         (["--duration", "soon"], "'soon' is not a duration"),
         (["--brokers", "2"], "greater than or equal to 3"),
         (["--runs", "0"], "greater than or equal to 1"),

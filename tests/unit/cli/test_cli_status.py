@@ -85,11 +85,23 @@ def test_status_marks_no_controller_when_it_is_unknown(
     assert words in drawn(found)
 
 
+def test_status_counts_under_replicated_partitions_as_kafka_does() -> None:
+    """A replica that is being added need not be in sync; one that is kept must be."""
+    admin = fake()
+    name = next(iter(admin.assignments))
+    admin.assignments[name] = admin.assignments[name].reassign_to((3, 1))
+    assert status(admin).under_replicated == 0
+    admin.lagging.add((name, admin.assignments[name].replicas[-1]))
+    assert status(admin).under_replicated == 1
+
+
 def test_status_names_cordoned_and_failed_log_dirs(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = fake()
     as_before = admin.describe_log_dirs
 
-    async def disks(brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
+    async def disks(
+        brokers: Iterable[int], _patience_s: float | None = None
+    ) -> Mapping[int, BrokerLogDirs | BrokerError]:
         answers = dict(await as_before(brokers))
         first = answers[1]
         assert not isinstance(first, BrokerError)

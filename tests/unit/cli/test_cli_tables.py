@@ -102,7 +102,7 @@ def verdict() -> Verdict:
             evidence=f"{1_234_567:,} partitions are where they should be",
         ),
         Check(
-            name="nothing left on disk",
+            name="no logs left",
             outcome=CheckOutcome.FAILS,
             evidence=f"{LONG} has 288,000,000,000,000 bytes on broker 4, 123,456 more partitions too",
             advice="wait until 288,000,000,000,000 bytes are gone, or look at /a/path/that/is/long",

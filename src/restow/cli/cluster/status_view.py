@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.tables import LABEL, NAME, NUMBER, Grid
 from restow.client import BrokerError, ClientError
+from restow.model import TopicPartition
 from restow.sizes import count, human_bytes
 from restow.snapshot import hidden_topics
 
@@ -17,8 +19,11 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from restow.client import BrokerLogDirs, ClusterView, KafkaAdmin
+    from restow.client import BrokerLogDirs, ClusterView, KafkaAdmin, PartitionReassignment
     from restow.model import BrokerId, Snapshot, Topic
+
+_PATIENCE_S = 5.0
+"""How much longer than most others a broker may take to tell its sizes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +95,7 @@ async def read_status(admin: KafkaAdmin) -> Status:
     """Ask the cluster for its state."""
     view = await admin.describe_cluster()
     topics = await admin.describe_topics()
-    disks = await admin.describe_log_dirs([node.id for node in view.nodes])
+    disks = await admin.describe_log_dirs([node.id for node in view.nodes], _PATIENCE_S)
     told = {broker: answer for broker, answer in disks.items() if not isinstance(answer, BrokerError)}
     warnings = [f"sizes on broker {broker}: {disks[broker]}" for broker in disks if broker not in told]
     controller = None
@@ -102,7 +107,12 @@ async def read_status(admin: KafkaAdmin) -> Status:
         warnings.append(f"the controller is not known: {error}")
     on_disks = (each.partition for answer in told.values() for each in answer.replicas)
     warnings += hidden(await hidden_topics(admin, topics, on_disks))
-    return replace(status_of(view, topics, told, controller), warnings=tuple(warnings))
+    moves: Mapping[TopicPartition, PartitionReassignment] = {}
+    try:
+        moves = await admin.list_partition_reassignments()
+    except ClientError as error:
+        warnings.append(f"what is being moved is not known: {error}")
+    return replace(status_of(view, topics, told, controller, moves), warnings=tuple(warnings))
 
 
 def status_of(
@@ -110,8 +120,12 @@ def status_of(
     topics: Sequence[Topic],
     disks: Mapping[BrokerId, BrokerLogDirs],
     controller: BrokerId | None,
+    moves: Mapping[TopicPartition, PartitionReassignment] = MappingProxyType({}),
 ) -> Status:
-    """Count brokers, replicas and partitions in the answers."""
+    """Count brokers, replicas and partitions in the answers.
+
+    As for Kafka's own tool, a replica that is being added need not be in sync yet.
+    """
     partitions = [partition for topic in topics for partition in topic.partitions]
     replicas = Counter(broker for each in partitions for broker in each.replicas)
     leaders = Counter(each.leader for each in partitions if each.leader is not None)
@@ -139,7 +153,12 @@ def status_of(
         ),
         topics=len(topics),
         partitions=len(partitions),
-        under_replicated=sum(len(each.isr) < len(each.replicas) for each in partitions),
+        under_replicated=sum(
+            len(each.isr) < len(each.replicas) - (0 if move is None else len(move.adding))
+            for topic in topics
+            for each in topic.partitions
+            for move in (moves.get(TopicPartition(topic.name, each.number)),)
+        ),
         offline=sum(each.leader is None for each in partitions),
         not_preferred=sum(each.leader is not None and each.leader != each.replicas[0] for each in partitions),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow.cli.shared.connection import OptionalBootstrap
 from restow.cli.shared.drawing import DEFAULT_ROWS
 from restow.cli.shared.frame import Answer, save_document
 
@@ -40,6 +41,7 @@ Examples:
   $ restow groups assign --topics orders=12 --members c1,c2,c3 --save round1.json
   $ restow groups assign --topics orders=12 --members c1,c2,c3,c4 \\
         --previous round1.json
+  $ restow groups assign --group payments --assignor uniform -b localhost:9092
 
 \b
 A file can also hold racks, subscriptions and the partitions that each member owns.
@@ -192,6 +194,15 @@ def command(
             rich_help_panel="The group",
         ),
     ] = None,
+    bootstrap: OptionalBootstrap = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Take this group of the cluster, with the partitions that its members have now.",
+            rich_help_panel="The group",
+        ),
+    ] = None,
     previous: Annotated[
         str | None,
         typer.Option(
@@ -218,10 +229,11 @@ def command(
         bool, typer.Option("--json", help="Print JSON instead of pictures.", rich_help_panel="Output")
     ] = False,
 ) -> Answer:
-    from restow.cli.groups.request import group_request
+    from restow.cli.groups.request import group_request_or_live
     from restow.cli.groups.view import draw_group
 
-    report = assign_group(group_request(file, assignor, topics, members, previous))
+    request = group_request_or_live(bootstrap, group, file, assignor, topics, members, previous)
+    report = assign_group(request)
     if save is not None:
         save_document(save, report.document())
     return Answer(

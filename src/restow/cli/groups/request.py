@@ -56,6 +56,8 @@ class GroupRequest:
     partition_racks: Mapping[str, tuple[tuple[str | None, ...], ...]] | None = None
     departed: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
     """The partitions that departed members owned in the previous round."""
+    lag: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The messages that the group is behind, where that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,35 @@ class Previous:
 
     generation: int = 0
     owned: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
+
+
+def group_request_or_live(
+    bootstrap: str | None,
+    group: str | None,
+    file: str | None,
+    assignor: str | None,
+    topics: str | None,
+    members: str | None,
+    previous: str | None = None,
+) -> GroupRequest:
+    """Return a group of a cluster, if one is named, else what file and flags say."""
+    if group is None:
+        return group_request(file, assignor, topics, members, previous)
+    if bootstrap is None:
+        raise InvalidGroup(f"--group {group}: on which cluster? Give --bootstrap-server HOST:PORT too")
+    for flag, given in (("FILE", file), ("--topics", topics), ("--previous", previous)):
+        if given is not None:
+            raise InvalidGroup(f"--group and {flag} exclude each other: the cluster knows the group")
+    from restow.cli.groups.live import live_group
+
+    live = live_group(bootstrap, group)
+    known = {member.id: member for member in live.members}
+    if members is not None:
+        named = parse_names(members, "--members")
+        here = tuple(known.get(name) or Member(id=name, topics=tuple(live.partitions)) for name in named)
+        gone = {member.id: member.owned for member in live.members if member.id not in named}
+        live = replace(live, members=here, departed=gone)
+    return live if assignor is None else replace(live, assignor=assignor)
 
 
 def group_request(

@@ -39,7 +39,7 @@ def command(*, limits: LimitOptions, options: PipelineOptions) -> Answer:
 
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
-    from restow.pipeline.jobs.forecast import note
+    from restow.pipeline.findings import note
 
     columns = (
         Column("cluster", "cluster", word, left=True),

@@ -37,7 +37,7 @@ def command(
     from restow.pipeline.importing import import_map, imported
 
     given = import_map(read_text(mapping), mapping)
-    with opened("lake import", lake, spark, as_json=as_json) as there:
+    with opened("lake import", lake, spark, as_json=as_json, imports=True) as there:
         there.write(imported(there.spark, files, given), given.table.name)
 
     def draw(console: Console) -> None:

@@ -56,7 +56,8 @@ class SparkOptions:
         typer.Option(
             metavar="URL",
             envvar="RESTOW_SPARK_MASTER",
-            help="Spark's master: local[N], spark://…, yarn, k8s://…. Default: all cores of this machine.",
+            help="Spark's master: local[N], spark://…, yarn, k8s://…, or sc://… for a Connect server. "
+            "Default: all cores of this machine.",
         ),
     ] = None
     conf: Annotated[list[str], typer.Option(metavar="NAME=VALUE", help="Set a Spark property.")] = field(
@@ -69,28 +70,40 @@ class SparkOptions:
 
 
 @contextmanager
-def spark_for(name: str, options: SparkOptions, *, kafka: bool = False) -> Iterator[Any]:
-    """Start a Spark session with the flags' settings."""
+def spark_for(
+    name: str, options: SparkOptions, *, kafka: bool = False, lake: str | None = None
+) -> Iterator[Any]:
+    """Start a Spark session with the flags' settings; `lake` is the one that it will read."""
     from restow.pipeline.session import conf_from, session
 
     conf = conf_from(options.conf)
-    with session(name, master=options.master, conf=conf, kafka=kafka, log=options.spark_log) as spark:
+    with session(
+        name, master=options.master, conf=conf, kafka=kafka, log=options.spark_log, lake=lake
+    ) as spark:
         yield spark
 
 
 @contextmanager
-def watched_spark(name: str, options: SparkOptions, *, as_json: bool) -> Iterator[Any]:
+def watched_spark(
+    name: str, options: SparkOptions, *, as_json: bool, lake: str | None = None
+) -> Iterator[Any]:
     """Start a Spark session for this block; show its progress on a terminal."""
-    with spark_for(name, options) as spark, _watched(spark, quiet=as_json or not sys.stderr.isatty()):
+    quiet = as_json or not sys.stderr.isatty()
+    with spark_for(name, options, lake=lake) as spark, _watched(spark, quiet=quiet):
         yield spark
 
 
 @contextmanager
-def opened(name: str, folder: str, options: SparkOptions, *, as_json: bool) -> Iterator[Lake]:
-    """Open the lake with a Spark session for this block; show Spark's progress on a terminal."""
+def opened(
+    name: str, folder: str, options: SparkOptions, *, as_json: bool, imports: bool = False
+) -> Iterator[Lake]:
+    """Open the lake with a Spark session for this block; show Spark's progress on a terminal.
+
+    A command that imports other files reads more than the lake.
+    """
     from restow.pipeline.lake import Lake
 
-    with watched_spark(name, options, as_json=as_json) as spark:
+    with watched_spark(name, options, as_json=as_json, lake=None if imports else folder) as spark:
         yield Lake(spark, folder)
 
 
@@ -175,7 +188,7 @@ def _watched(spark: Any, *, quiet: bool) -> Iterator[None]:
     if quiet:
         yield
         return
-    from restow.pipeline.session import SparkProgress
+    from restow.pipeline.progress import SparkProgress
 
     done = threading.Event()
     progress = SparkProgress(spark)
@@ -197,7 +210,7 @@ def _watched(spark: Any, *, quiet: bool) -> Iterator[None]:
 
 def _line(standing: Any) -> str:
     now = ", ".join(f"stage {each.number} {each.tasks_done}/{each.tasks}" for each in standing.stages[:3])
-    return f"{standing.stages_done} stages done, {standing.rows:,} rows read" + (f"; {now}" if now else "")
+    return f"{standing.stages_done} stages done" + (f"; {now}" if now else "")
 
 
 def _moment(text: str | None, flag: str) -> datetime | None:

@@ -105,9 +105,12 @@ def command(
 
 
 def _most_uneven(skew: Any) -> Any:
-    """Return the brokers furthest above their share, over all clusters and measures."""
-    brokers = skew.where("dimension = 'broker' and measure in ('size', 'bytes_in', 'bytes_out', 'leaders')")
-    return brokers.orderBy("share", "cluster", "measure", "member", ascending=[False, True, True, True])
+    """Return the brokers furthest from their share, over all clusters and measures."""
+    from restow.pipeline.jobs.skew import furthest_first
+
+    return furthest_first(
+        skew.where("dimension = 'broker' and measure in ('size', 'bytes_in', 'bytes_out', 'leaders')")
+    )
 
 
 def draw_skew(console: Console, rows: list[dict[str, Any]]) -> None:

@@ -10,8 +10,8 @@ from restow.cli.pipeline.options import PipelineOptions
 from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
 
-ABOUT = "Show brokers above their share, and the partitions that cause it."
-HELP = """Show brokers, racks, log dirs, topics and leaders, the furthest above their share first, with the
+ABOUT = "Show brokers above or below their share, and the partitions that cause it."
+HELP = """Show brokers, racks, log dirs, topics and leaders, the furthest from their share first, with the
 partitions that weigh most on each. Needs the load model that `restow pipeline run` computes.
 
 \b
@@ -33,7 +33,7 @@ def command(
     options: PipelineOptions,
 ) -> Answer:
     from restow.cli.pipeline.pipeline_run import draw_skew
-    from restow.pipeline.jobs.skew import DIMENSIONS, MEASURES
+    from restow.pipeline.jobs.skew import DIMENSIONS, MEASURES, furthest_first
 
     for given, known, flag in ((of, DIMENSIONS, "--of"), (measure, MEASURES, "--measure")):
         if given is not None and given not in known:
@@ -46,6 +46,5 @@ def command(
             if value is not None:
                 found = found.where(found[name] == value)
         options.output.save(found)
-        order = ["share", "cluster", "dimension", "measure", "member"]
-        rows = options.output.first_rows(found.orderBy(*order, ascending=[False, True, True, True, True]))
+        rows = options.output.first_rows(furthest_first(found))
     return options.output.answer("skew", rows, draw_skew)

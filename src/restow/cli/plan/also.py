@@ -9,6 +9,7 @@ import typer
 
 from restow.cli.shared.options import section
 from restow.errors import InvalidInput
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from restow.plan.request.request import PlanRequest
@@ -49,6 +50,14 @@ class Also:
         bool, typer.Option("--spread-topics", help="Spread each topic over the brokers, with --balance.")
     ] = False
 
+    @property
+    def any(self) -> bool:
+        """Whether any of these was asked for."""
+        named = self.add, self.drain, self.demote, self.replace, self.replication_factor
+        return any(
+            (self.balance, self.fix_racks, self.leaders, self.disks, *(each is not None for each in named))
+        )
+
     def added_to(self, request: PlanRequest) -> PlanRequest:
         """Merge these options into the command's own request."""
         replication_factors = dict(request.replication_factors)
@@ -80,8 +89,8 @@ def replication_factors_of(topics: tuple[str, ...], replication_factor: int) -> 
     """Return the replication factor for the topics in --topics."""
     if not topics:
         raise InvalidInput(
-            f"say which topics are to have {replication_factor} replicas, like --topics orders,payments; "
-            "--topics '*' means all but Kafka's internal ones"
+            f"say which topics are to have {count(replication_factor, 'replica')}, like --topics "
+            "orders,payments; --topics '*' means all but Kafka's internal ones"
         )
     return dict.fromkeys(topics, replication_factor)
 

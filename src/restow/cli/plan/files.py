@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from restow.cli.place.options import Format
+from restow.cli.shared.connection import flags_for_the_same
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer, save_document
 from restow.cli.shared.options import section
@@ -82,6 +83,8 @@ class PlanOutput:
     form: Format = Format.TABLE
     rollback: str | None = None
     as_json: bool = False
+    bootstrap: str | None = None
+    """Where the cluster is, if the plan was not made from a file."""
 
     def check(self) -> None:
         """Refuse contradictory flags, before the search starts."""
@@ -143,7 +146,8 @@ class PlanOutput:
                 f"The plan is in {self.output}. Once it is approved (--throttle auto, or a rate like 50MB/s):"
             )
             partial = " --partial" if plan.leaves else ""
-            approved = f"--digest {short(digest)} --throttle auto{partial}"
+            where = "".join(f" {quote(each)}" for each in flags_for_the_same(self.bootstrap))
+            approved = f"--digest {short(digest)} --throttle auto{partial}{where}"
             lines.append(f"  restow execute {quote(self.output)} {approved}")
         if self.way_back is not None:
             lines.append(f"The way back, as Kafka's JSON, is in {self.way_back}.")

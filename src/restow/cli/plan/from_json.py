@@ -44,7 +44,9 @@ def command(
     from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
     from restow.plan.pin import plan_from_targets
 
-    wanted = PlanOutput(output=output, form=form, rollback=rollback, as_json=as_json)
+    wanted = PlanOutput(
+        output=output, form=form, rollback=rollback, as_json=as_json, bootstrap=source.address
+    )
     wanted.check()
     requested = limits.requested(fill)
     targets = parse_reassignment(read_text(file), file)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from restow.model import TopicPartition
     from restow.model.load import LoadModel
+    from restow.plan.explain.why import WhyBroker, WhyPartition
+    from restow.plan.planning import MadePlan
     from restow.plan.request.request import PlanRequest, RequestedLimits
 
 _EXCLUSIONS = "Exclusions and bands"
@@ -152,6 +154,15 @@ class PlanOptions:
     exclusions: Exclusions
     limits: ExecutionLimits
     seed: Annotated[int, typer.Option(help="The same seed gives the same plan.")] = 0
+    old: Annotated[
+        str | None,
+        typer.Option(
+            "--start-from",
+            metavar="FILE",
+            help="Begin with the targets of this plan, and change as little of it as possible.",
+            rich_help_panel=INPUT,
+        ),
+    ] = None
     output: Output = None
     form: AsFormat = Format.TABLE
     rollback: Rollback = None
@@ -169,21 +180,21 @@ class PlanOptions:
         with _no_collection():
             return self._plan(wish)
 
-    def _plan(self, wish: dict[str, Any]) -> Answer:
-        from restow.cli.plan.view import View
+    def make(self, wish: dict[str, Any]) -> MadePlan:
+        """Read the cluster, and plan what the command wishes and the options ask for."""
+        from restow.cli.plan.progress import progress_line
         from restow.cli.shared.signals import told_to_stop_here
-        from restow.plan import read_load
+        from restow.plan import read_load, read_plan
         from restow.plan.planning import make_plan
         from restow.plan.request.request import PlanRequest
 
-        wanted = PlanOutput(output=self.output, form=self.form, rollback=self.rollback, as_json=self.as_json)
-        wanted.check()
         limits = self.limits.requested(self.exclusions.fill)
         load = None if self.load is None else read_load(self.load)
         own = self.exclusions.added_to(PlanRequest(seed=self.seed, **wish), load)
         request = self.also.added_to(own)
+        old = None if self.old is None else read_plan(self.old)
         snapshot = self.source.read()
-        with told_to_stop_here() as told_to_stop:
+        with told_to_stop_here() as told_to_stop, progress_line() as tell:
             made = make_plan(
                 snapshot,
                 load,
@@ -191,9 +202,42 @@ class PlanOptions:
                 limits=limits,
                 seconds=self.exclusions.seconds,
                 told_to_stop=told_to_stop.is_set,
+                old=old,
+                tell=tell,
             )
         if told_to_stop.is_set():
             warn("interrupted: this is the best plan found so far")
+        return made
+
+    def explain(self, what: str) -> WhyPartition | WhyBroker:
+        """Explain one partition or broker of the plan that the options ask for; to balance, if for none."""
+        from restow.model import TopicPartition
+
+        is_broker = what.isascii() and what.isdigit()
+        try:
+            name = None if is_broker else TopicPartition.parse(what)
+        except InvalidInput:
+            raise InvalidInput(
+                f"{what!r} is neither a partition, like orders-7, nor the id of a broker, like 3"
+            ) from None
+        with _no_collection():
+            made = self.make({} if self.also.any else {"balance": True})
+            why = made.why(self.exclusions.seconds)
+            return why.of_broker(int(what)) if name is None else why.of_partition(name)
+
+    def _plan(self, wish: dict[str, Any]) -> Answer:
+        from restow.cli.plan.view import View
+
+        wanted = PlanOutput(
+            output=self.output,
+            form=self.form,
+            rollback=self.rollback,
+            as_json=self.as_json,
+            bootstrap=self.source.address,
+        )
+        wanted.check()
+        made = self.make(wish)
+        snapshot = made.snapshot
         plan, told = made.plan, made.explain()
         names_dirs = any(move.log_dirs for move in plan.moves)
         dirs = made.log_dirs() if names_dirs or self.html is not None else ()

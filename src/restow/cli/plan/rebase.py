@@ -51,7 +51,9 @@ def command(
     from restow.plan.drift import differences, rebase
     from restow.plan.explain.view import view_of
 
-    wanted = PlanOutput(output=output, form=form, rollback=rollback, as_json=as_json)
+    wanted = PlanOutput(
+        output=output, form=form, rollback=rollback, as_json=as_json, bootstrap=source.address
+    )
     wanted.check()
     old = approval.read(file)
     taken = source.read()

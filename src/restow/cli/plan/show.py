@@ -21,7 +21,8 @@ ABOUT = "Show what a plan does."
 HELP = """Show a plan: its moves, bytes to copy, brokers before and after, the time it takes at a throttle,
 and the digest, by which it can be approved.
 
-Without a snapshot, before and after count the partitions of the plan alone.
+Without a snapshot, before and after count the partitions of the plan alone, and nothing is said of consumer
+groups.
 
 \b
 Examples:
@@ -55,8 +56,9 @@ def command(
     approval: Approval,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.cli.plan.show_view import document, draw, draw_judgement
+    from restow.cli.plan.show_view import document, draw, draw_groups, draw_judgement
     from restow.plan.drift import check_same_cluster
+    from restow.plan.explain.groups import groups_touched
     from restow.plan.explain.view import view_of
     from restow.plan.judge.waves import violations_of
 
@@ -78,9 +80,11 @@ def command(
         write_text(html, page_of(plan, view, rate=rate, run=last_run_of(plan, journal)))
     wanted.save(plan)
     violations = violations_of(plan, taken)
+    groups = () if taken is None else groups_touched(taken, plan.moves)
 
     def drawn(console: Console) -> None:
         draw(console, plan, view, moves=moves, rate=rate)
+        draw_groups(console, groups)
         draw_judgement(console, violations)
 
-    return wanted.answer(plan, lambda: document(plan, view, rate, violations), drawn)
+    return wanted.answer(plan, lambda: document(plan, view, rate, violations, groups), drawn)

@@ -88,7 +88,8 @@ def _run(run: Run, prediction: Prediction) -> Section:
     """Return what was predicted of the plan's last run, and what happened."""
     began_s, took_s = prediction.start_ms / 1000, run.ledger.took_s
     usual_s = prediction.seconds.p50
-    off = error_told(took_s / usual_s - 1 if took_s is not None and 0 < usual_s < inf else None)
+    error = took_s / usual_s - 1 if took_s is not None and 0 < usual_s < inf else None
+    off = error_told(error, run.ledger.steered)
     took = "" if took_s is None else f" It took {human_duration(took_s)}{off}."
     drawn = [
         Line(name=name, points=tuple((began_s + at_s, copied) for at_s, copied in curve))

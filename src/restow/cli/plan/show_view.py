@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from restow.cli.shared.drawing import clean, heading, middle_out, put
 from restow.cli.shared.tables import NUMBER, Grid
+from restow.plan.explain.groups import group_lines
 from restow.plan.explain.view import seconds_at, times_told
 from restow.plan.files.text import digest_of
 from restow.plan.judge.waves import told
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from restow.model import Move, Plan
+    from restow.plan.explain.groups import TouchedGroup
     from restow.plan.explain.view import PlanView
     from restow.plan.judge.evaluate import PlanViolation
 
@@ -27,7 +29,11 @@ _ROWS = 40
 
 
 def document(
-    plan: Plan, view: PlanView, rate: int | None = None, violations: Sequence[PlanViolation] = ()
+    plan: Plan,
+    view: PlanView,
+    rate: int | None = None,
+    violations: Sequence[PlanViolation] = (),
+    groups: Sequence[TouchedGroup] = (),
 ) -> dict[str, object]:
     """Return the document that `--json` prints."""
     return {
@@ -46,6 +52,7 @@ def document(
         "estimated_s": {str(each): seconds_at(view, each) for each in _rates(rate)},
         **asdict(view),
         "violations": [asdict(each) for each in violations],
+        "groups": [asdict(each) for each in groups],
         "moved": [
             {
                 "topic": move.partition.topic,
@@ -96,6 +103,14 @@ def draw_judgement(console: Console, violations: Sequence[PlanViolation]) -> Non
     """Print the judge's verdict in a line."""
     verdict = f"broken: {clean(told(violations))}" if violations else "nothing is broken"
     put(console, f"judge: {verdict}", style="red" if violations else "dim")
+
+
+def draw_groups(console: Console, groups: Sequence[TouchedGroup]) -> None:
+    """Draw what a plan means for consumer groups, in a few lines."""
+    if groups:
+        heading(console, "Consumer groups")
+        for line in group_lines(groups):
+            put(console, f"  {clean(line)}")
 
 
 def draw_leaves(console: Console, plan: Plan) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from restow.model import Plan
     from restow.plan.explain.amounts import Amount
     from restow.plan.explain.explain import Explanation, GoalLine
-    from restow.plan.explain.notes import Note
+    from restow.plan.explain.note import Note
 
 _BAR = 24
 _ROWS = 40

@@ -133,7 +133,7 @@ def carry_out(
 
     async def main(admin: KafkaAdmin) -> RunOutcome | None:
         try:
-            with screen.shown():
+            with screen.shown(lambda: admin.unanswered):
                 outcome = await work(run_context(admin, journal), screen.watcher)
         except asyncio.CancelledError:
             if screen.cut_short:

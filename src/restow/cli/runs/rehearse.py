@@ -70,26 +70,41 @@ def command(
             "--exact", help="Carry out a small plan message by message, on a simulated cluster. Slower."
         ),
     ] = False,
+    page_cache: Annotated[
+        str | None,
+        typer.Option(
+            "--page-cache",
+            metavar="SIZE",
+            help="What a broker's memory holds of its logs, like 16GB. Default: nothing is known.",
+        ),
+    ] = None,
     pace: PaceOptions,
     journal: JournalFolder = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML page.")] = None,
     approval: Approval,
     as_json: AsJson = False,
 ) -> Answer:
+    from dataclasses import asdict
+
+    from restow.cli.plan.show_view import draw_groups
     from restow.cli.runs.rehearse_view import draw
     from restow.plan import read_load
+    from restow.plan.explain.groups import groups_touched
     from restow.rehearse import rehearse
 
     plan = approval.read(file)
+    taken = source.read()
+    groups = groups_touched(taken, plan.moves)
     told = rehearse(
         plan,
-        source.read(),
+        taken,
         None if load is None else read_load(load),
         throttle=throttle,
         start=start,
         deadline=deadline,
         what_if=what_if or (),
         exact=exact,
+        page_cache=page_cache,
         journal=journal,
         **vars(pace),
     )
@@ -100,5 +115,9 @@ def command(
 
     def drawn(console: Console) -> None:
         draw(console, told)
+        draw_groups(console, groups)
 
-    return Answer(document=told.document, draw=drawn, as_json=as_json, code=0 if told.holds else FAILED)
+    def document() -> dict[str, object]:
+        return {**told.document(), "groups": [asdict(each) for each in groups]}
+
+    return Answer(document=document, draw=drawn, as_json=as_json, code=0 if told.holds else FAILED)

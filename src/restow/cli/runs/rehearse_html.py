@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,11 @@ def _sections(told: Rehearsal) -> Iterator[Section]:
     yield Section(title="Bytes copied", parts=(_progress(told),))
     yield Section(title="Brokers", parts=(_rates(told), _brokers(told)))
     yield Section(title="Log dirs", parts=(_disks(told), _log_dirs(told)))
+    if told.topics:
+        yield Section(title="Topics whose clients connect anew", parts=(_topics(told),))
+    if told.impact is not None:
+        note = "Bytes per second on average: what clients do in that hour, and what copies add."
+        yield Section(title="Brokers by hour", note=note, parts=(_hours(told),))
     steps = [
         (
             each.step.partition,
@@ -120,6 +126,30 @@ def _disks(told: Rehearsal) -> str:
         for each in fullest
     ]
     return lines(drawn, label="bytes in log dirs over time")
+
+
+def _topics(told: Rehearsal) -> str:
+    rows = [
+        (each.topic, f"{each.leaders_moved:,}", _rate(each.written), _rate(each.read)) for each in told.topics
+    ]
+    return table(("topic", "leaders", "written", "read"), rows)
+
+
+def _hours(told: Rehearsal) -> str:
+    rows = [
+        (
+            str(each.broker),
+            f"{datetime.fromtimestamp(hour.begins_ms / 1000).astimezone():%a %Y-%m-%d %H:%M}",
+            *map(_rate, (hour.clients_in, hour.copied_in, hour.clients_out, hour.copied_out)),
+        )
+        for each in told.brokers
+        for hour in each.hours
+    ]
+    return table(("broker", "from", "clients in", "copies in", "clients out", "copies out"), rows, left=2)
+
+
+def _rate(rate: float | None) -> str:
+    return "?" if rate is None else human_rate(rate)
 
 
 def _brokers(told: Rehearsal) -> str:

@@ -7,7 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from restow.cli.shared.drawing import clean, heading, middle_out, put
-from restow.cli.shared.tables import NUMBER, Grid
+from restow.cli.shared.tables import NAME, NUMBER, Grid
+from restow.plan.flow.constants import known_lines
 from restow.sizes import count, human_bytes, human_duration, human_rate
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from restow.rehearse.answer import FaultRehearsal, Rehearsal
 
-_ROWS = 20
+_ROWS, _FEW_ROWS = 20, 8
 _BY = {
     "executor": "the executor in virtual time",
     "events": "the executor's schedule in the model",
@@ -34,9 +35,7 @@ def draw(console: Console, told: Rehearsal) -> None:
         f"throttle {clean(told.throttle)}, begins {begins:%Y-%m-%d %H:%M}; by {_BY[told.by]}",
         style="dim",
     )
-    for name, source in told.known.items():
-        put(console, f"{name} is known from {source}", style="dim")
-    for note in told.notes:
+    for note in (*known_lines(told.known), *told.notes):
         put(console, note, style="dim")
     _draw_starts(console, told)
     for each in told.limiting:
@@ -130,6 +129,10 @@ def _draw_clients(console: Console, told: Rehearsal) -> None:
     moved = count(len(told.leader_changes), "leader")
     put(console, f"  {moved} move{'s' if len(told.leader_changes) == 1 else ''}: their clients connect anew")
     put(console, f"  up to {human_bytes(told.read_from_disk_bytes)} are read from disk")
+    put(
+        console,
+        f"  {count(told.under_replicated, 'partition')} under-replicated meanwhile, unless a broker fails",
+    )
     if told.impact is not None:
         put(console, f"  impact {human_bytes(told.impact)}: bytes of clients that wait behind copies")
     if told.isr_margin is not None:
@@ -137,6 +140,47 @@ def _draw_clients(console: Console, told: Rehearsal) -> None:
         put(console, f"  at least {margin} more than min.insync.replicas, in every partition that moves")
     for why in told.pauses:
         put(console, f"  the run pauses: {clean(why)}")
+    if told.impact is not None:
+        _draw_topics(console, told)
+        _draw_hours(console, told)
+
+
+def _draw_topics(console: Console, told: Rehearsal) -> None:
+    if not told.topics:
+        return
+    heading(console, "Topics whose clients connect anew")
+    table = Grid(("topic", NAME), *((name, NUMBER) for name in ("leaders", "written", "read")))
+    for each in told.topics[:_FEW_ROWS]:
+        rates = (each.written, each.read)
+        told_rates = (human_rate(rate) if rate else "-" for rate in rates)
+        table.add_row(clean(each.topic), f"{each.leaders_moved:,}", *told_rates)
+    console.print(table)
+    if len(told.topics) > _FEW_ROWS:
+        put(console, f"  and {count(len(told.topics) - _FEW_ROWS, 'topic')} more", style="dim")
+
+
+def _draw_hours(console: Console, told: Rehearsal) -> None:
+    """Draw the busiest hours of brokers: what clients do there, and what copies add."""
+    rows = [
+        (each.broker, hour) for each in told.brokers for hour in each.hours if hour.clients_in is not None
+    ]
+    rows.sort(
+        key=lambda row: (
+            -max(row[1].copied_in + (row[1].clients_in or 0), row[1].copied_out + (row[1].clients_out or 0))
+        )
+    )
+    if not rows:
+        return
+    heading(console, "Busiest hours")
+    names = ("broker", "from", "clients in", "copies add", "clients out", "copies add ")
+    table = Grid(*((name, NUMBER) for name in names))
+    for broker, hour in rows[:_FEW_ROWS]:
+        begins = datetime.fromtimestamp(hour.begins_ms / 1000).astimezone()
+        rates = (hour.clients_in, hour.copied_in, hour.clients_out, hour.copied_out)
+        table.add_row(
+            str(broker), f"{begins:%a %H:%M}", *(human_rate(rate) if rate else "-" for rate in rates)
+        )
+    console.print(table)
 
 
 def _draw_fault(console: Console, fault: FaultRehearsal) -> None:

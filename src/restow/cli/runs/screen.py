@@ -26,7 +26,7 @@ from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from rich.live import Live
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 _QUESTION = "ctrl-C: [p]ause or go on, [c]ancel the moves, [l]eave them running, [n]othing?"
 _LOG_ROWS = 8
+_TICK_S = 1.0
+_LONG_S = 3.0
+"""A broker that takes longer to answer is named."""
 _QUIET = ("begun", "arrived", "throttle", "throttle corrected", "run", "elected", "ended")
 _GRACE_S = 3.0
 """A run that must end gets this long before we abandon the request that it waits for."""
@@ -57,16 +60,23 @@ class Screen:
         self._last: RunStatus | None = None
         self._task: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._ticker: asyncio.TimerHandle | None = None
+        self._unanswered: Callable[[], Mapping[int, float]] = dict
+        self._silent: dict[int, float] = {}
 
     @property
     def watcher(self) -> RunListener:
         return RunListener(event=self._event, status=self._status)
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Show the run and handle signals for this block."""
+    def shown(self, unanswered: Callable[[], Mapping[int, float]]) -> Iterator[None]:
+        """Show the run and handle signals for this block.
+
+        `unanswered` returns the brokers that have a request to answer, and for how long they have had it.
+        """
         loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
+        self._task, self._unanswered = asyncio.current_task(), unanswered
+        self._ticker = loop.call_later(_TICK_S, self._tick)
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, self._interrupted, each)
         try:
@@ -80,8 +90,9 @@ class Screen:
         finally:
             self._live = None
             self._stop_asking()
-            if self._timer is not None:
-                self._timer.cancel()
+            for timer in (self._timer, self._ticker):
+                if timer is not None:
+                    timer.cancel()
             for each in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(each)
 
@@ -102,6 +113,18 @@ class Screen:
             return
         self._line(RunEvent(at_ms=SystemClock().now_ms(), kind="progress", facts=status.document()))
 
+    def _tick(self) -> None:
+        """Name the brokers that have not answered for a while. A request to them may hold up the run."""
+        before = self._silent
+        self._silent = {broker: s for broker, s in self._unanswered().items() if s >= _LONG_S}
+        if self.interactive and (before or self._silent):
+            self._draw()
+        elif not self.interactive:
+            for broker in self._silent.keys() - before.keys():
+                facts = {"broker": broker, "seconds": round(self._silent[broker], 1)}
+                self._line(RunEvent(at_ms=SystemClock().now_ms(), kind="no answer", facts=facts))
+        self._ticker = asyncio.get_running_loop().call_later(_TICK_S, self._tick)
+
     def _line(self, event: RunEvent) -> None:
         show_document(event.document())
 
@@ -116,8 +139,9 @@ class Screen:
 
         asked = [] if self._keys is None else [Text(_QUESTION, style="bold yellow")]
         seen = [] if self._last is None else [picture(self._last)]
+        silent = [Text(silent_line(self._silent), style="yellow")] if self._silent else []
         log = Text("\n".join(map(clean, self._log)), style="dim")
-        self._live.update(Group(*asked, *seen, log), refresh=True)
+        self._live.update(Group(*asked, *seen, *silent, log), refresh=True)
 
     def _interrupted(self, which: signal.Signals) -> None:
         if self._folder is None:
@@ -173,6 +197,12 @@ class Screen:
         else:
             complain("the run does not end by itself and was cut off: `restow doctor` says what it left")
         leave_at_once(FAILED)
+
+
+def silent_line(silent: Mapping[int, float]) -> str:
+    """Return who has not answered and for how long, like `broker 3 has not answered for 4 s`."""
+    each = (f"broker {broker} has not answered for {silent[broker]:.0f} s" for broker in sorted(silent))
+    return "; ".join(each)
 
 
 def log_line(event: RunEvent) -> str:

@@ -126,16 +126,13 @@ def _brokers(brokers: tuple[BrokerPart, ...]) -> Grid:
         ("of", NUMBER),
         ("moving", NUMBER),
     )
+    busy = [each for each in brokers if each.to_do_bytes or each.to_send_bytes or each.replicas]
     left = sorted(
-        brokers,
+        busy,
         key=lambda e: (-max(e.to_do_bytes - e.done_bytes, e.to_send_bytes - e.sent_bytes), e.broker),
     )
     for each in left[:_ROWS]:
-        done, total = max(
-            (each.done_bytes, each.to_do_bytes),
-            (each.sent_bytes, each.to_send_bytes),
-            key=lambda pair: (pair[1] - pair[0], pair[1]),
-        )
+        done, total = each.done_bytes + each.sent_bytes, each.to_do_bytes + each.to_send_bytes
         table.add_row(
             str(each.broker),
             _bar(done, total, _SMALL_BAR),
@@ -207,10 +204,12 @@ def _tell_of_more(table: Grid, rows: int) -> None:
 
 
 def _foot(status: RunStatus) -> Text:
-    ill = status.under_replicated or status.offline
+    ill = status.under_replicated or status.offline or status.silent
+    who = f"{'brokers' if len(status.silent) > 1 else 'broker'} {', '.join(map(str, status.silent))}"
+    silent = f", no answer from {who}" if status.silent else ""
     return Text(
         f"{status.under_replicated:,} under-replicated, {status.offline:,} offline, "
-        f"requests take {status.latency_s * 1000:.0f} ms",
+        f"requests take {status.latency_s * 1000:.0f} ms{silent}",
         style="red" if ill else "dim",
     )
 
@@ -243,8 +242,9 @@ def rows_of(summary: Summary) -> list[tuple[str, str]]:
         )
     rows.append(("took", took))
     if summary.prediction is not None:
-        off = "" if summary.error is None else f"; it took {human_duration(summary.seconds)}"
-        rows.append(("predicted", range_told(summary.prediction) + off + error_told(summary.error)))
+        off = f"; it took {human_duration(summary.seconds)}" if summary.done else ""
+        told = error_told(summary.error, summary.steered)
+        rows.append(("predicted", range_told(summary.prediction) + off + told))
     left = "nothing"
     if summary.partitions_left:
         left = f"{count(summary.partitions_left, 'partition')}, {human_bytes(summary.left_bytes)} to copy"

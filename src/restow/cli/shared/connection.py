@@ -31,12 +31,13 @@ T = TypeVar("T")
 
 PANEL = "Connection"
 BOOTSTRAP = "--bootstrap-server"
+_SERVERS, _CONFIG = "RESTOW_BOOTSTRAP_SERVER", "RESTOW_COMMAND_CONFIG"
 
 _BOOTSTRAP_SERVER = typer.Option(
     BOOTSTRAP,
     "-b",
     metavar="HOST:PORT[,…]",
-    envvar="RESTOW_BOOTSTRAP_SERVER",
+    envvar=_SERVERS,
     help="Brokers to connect to first; any of the cluster.",
     rich_help_panel=PANEL,
 )
@@ -54,7 +55,7 @@ class Manner:
         typer.Option(
             "--command-config",
             metavar="FILE",
-            envvar="RESTOW_COMMAND_CONFIG",
+            envvar=_CONFIG,
             help="Read Kafka client properties: TLS, SASL, timeouts.",
         ),
     ] = None
@@ -105,6 +106,14 @@ def connection_flags() -> list[str]:
     how = _said.get() or Manner()
     given = [] if how.command_config is None else ["--command-config", how.command_config]
     return given + [part for each in how.command_property for part in ("--command-property", each)]
+
+
+def flags_for_the_same(bootstrap: str | None) -> list[str]:
+    """Return the flags by which another command reaches the cluster, except what the environment says."""
+    how = _said.get() or Manner()
+    given = {"-b": bootstrap, "--command-config": how.command_config}
+    told = {"-b": os.environ.get(_SERVERS), "--command-config": os.environ.get(_CONFIG)}
+    return [part for flag, value in given.items() if value and value != told[flag] for part in (flag, value)]
 
 
 def settings_for(bootstrap: str, how: Manner | None = None) -> ConnectionSettings:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -27,7 +27,7 @@ from restow.cli.shared.drawing import clean_lines, put
 from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -186,6 +186,15 @@ class CommandGroup(_HelpInSections, TyperGroup):
 
 class Root(CommandGroup):
     """The outermost group: it prints the command's answer and reports its error."""
+
+    sections: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """The commands under headings, as the help lists them."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        for heading, names in self.sections.items():
+            rows = [(name, self.commands[name].get_short_help_str(limit=100)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def make_context(self, *given: Any, **named: Any) -> Any:
         with _clean_complaints():

@@ -32,6 +32,11 @@ class SnapshotSource:
         ),
     ] = None
 
+    @property
+    def address(self) -> str | None:
+        """Return where the cluster is; None for a file."""
+        return None if self.snapshot is not None else self.bootstrap
+
     def read(self) -> Snapshot:
         """Return the snapshot, and warn about the parts that it could not read."""
         from restow.cli.cluster.status_view import unseen
@@ -43,10 +48,10 @@ class SnapshotSource:
 
     def _read(self) -> Snapshot:
         from restow.runtime.clock import SystemClock
-        from restow.snapshot import capture, read_snapshot
+        from restow.snapshot import capture_with_groups, read_snapshot
 
         if self.snapshot is not None:
             return read_snapshot(self.snapshot)
         if self.bootstrap is None:
             raise InvalidInput("say where the cluster is: --bootstrap-server HOST:PORT, or --snapshot FILE")
-        return on_cluster(self.bootstrap, lambda admin: capture(admin, SystemClock()))
+        return on_cluster(self.bootstrap, lambda admin: capture_with_groups(admin, SystemClock()))

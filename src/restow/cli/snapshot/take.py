@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
     from restow.model import Snapshot
 
-HELP = """Write the state of a cluster to a file: brokers, racks, log dirs with sizes and free space,
-partitions, leaders, ISRs, configs, running reassignments, throttles.
+HELP = """Write the state of a cluster to a file.
 
-The file is sorted and has one partition per line, so that `diff` can compare it, like `restow snapshot diff`.
+It has brokers, racks, log dirs with sizes and free space, partitions, leaders, ISRs, configs, running
+reassignments, throttles, and consumer groups with what their members read. The file is sorted and has one
+partition per line, so that `diff` can compare it, like `restow snapshot diff`.
 
 \b
 Examples:
@@ -67,7 +68,7 @@ def _draw(console: Console, taken: Snapshot, output: str | None) -> None:
     put(
         console,
         f"{count(len(taken.brokers), 'broker')}, {count(len(taken.topics), 'topic')}, "
-        f"{count(len(partitions), 'partition')}",
+        f"{count(len(partitions), 'partition')}, {count(len(taken.groups), 'consumer group')}",
     )
     behind = sum(len(each.isr) < len(each.replicas) for each in partitions)
     moving = sum(each.moving for each in partitions)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from restow.cli.runs.flags import JournalFolder
-from restow.cli.shared.connection import Bootstrap, connection_flags, hush, settings_for
+from restow.cli.shared.connection import OptionalBootstrap, connection_flags, hush, settings_for
 from restow.cli.shared.frame import Answer, show
 from restow.errors import InvalidInput
 
@@ -23,31 +24,56 @@ if TYPE_CHECKING:
     from restow.ui.site import UiSettings
     from restow.ui.watching import WatchedCluster
 
+    Shown: TypeAlias = tuple[UiSettings, WatchedCluster, CommandLine]
+
 ABOUT = "Show the cluster and its runs in the browser."
 HELP = """Show the cluster, its topics and all runs in the browser, live; plan, rehearse and run there.
 
 The command runs until ctrl-C. It prints an address with a token. Opening it exchanges the token for a cookie;
 a second token is for people who may only look. Only this machine reaches the pages, unless --host says
-otherwise; then TLS is required.
+otherwise; then TLS is required. --snapshot shows a snapshot instead of a cluster, and --demo a finished story
+that comes with Restow: plans and rehearsals work there, runs do not.
 
 \b
 Examples:
+  $ restow ui --demo
   $ restow ui -b localhost:9092
+  $ restow ui --lake lake -b localhost:9092
   $ restow ui --read-only --no-browser --port 0 -b localhost:9092
   $ restow ui --host 0.0.0.0 --name ops.example.com --tls-certificate server.pem \\
       --tls-key server.key -b localhost:9092
 """
-_NETWORK = "Network"
+_NETWORK, _SHOWN = "Network", "What is shown"
 
 
 def command(
     *,
-    bootstrap: Bootstrap,
+    bootstrap: OptionalBootstrap = None,
+    snapshot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Show a file of `restow snapshot` instead.", rich_help_panel=_SHOWN
+        ),
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="Show a finished story, without any cluster.", rich_help_panel=_SHOWN),
+    ] = False,
     journal: JournalFolder = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="The lake of `restow collect`: shows hours of the week and forecasts.",
+            rich_help_panel=_SHOWN,
+        ),
+    ] = None,
     load: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="The load model of `restow pipeline run`, for plans and rehearsals."
+            metavar="FILE",
+            help="The load model of `restow pipeline run`, for plans and rehearsals.",
+            rich_help_panel=_SHOWN,
         ),
     ] = None,
     host: Annotated[
@@ -82,25 +108,70 @@ def command(
 ) -> None:
     hush()
     _check_installed()
-    from restow.cli.ui.forms import command_line
     from restow.execute.journal.runs import state_folder
     from restow.ui.site import UiSettings
-    from restow.ui.watching import LiveCluster
 
-    folder = str(journal or state_folder(os.environ))
+    if demo and (snapshot or journal or lake or load):
+        raise InvalidInput("--demo shows its own story: leave out --snapshot, --journal, --lake and --load")
     settings = UiSettings(
         tokens=_tokens(read_only=read_only),
-        journal=folder,
+        journal=str(journal or state_folder(os.environ)),
         host=host,
         port=port,
         names=tuple(name or ()),
+        lake=lake,
+        load=load,
         read_only=read_only,
         certificate=tls_certificate,
         key=tls_key,
     )
-    commands = command_line(("-b", bootstrap, *connection_flags()), folder, load)
-    source = LiveCluster(settings_for(bootstrap), folder)
-    _serve(settings, source, commands, as_json=as_json, browser=browser)
+    with TemporaryDirectory(prefix="restow-ui-") as folder:
+        shown = _told_story(settings, folder) if demo else _source(settings, bootstrap, snapshot)
+        _serve(*shown, folder, as_json=as_json, browser=browser)
+
+
+def _source(settings: UiSettings, bootstrap: str | None, snapshot: str | None) -> Shown:
+    """Return what is shown: a file if there is one, because the cluster may be from the environment."""
+    from restow.cli.ui.forms import command_line
+    from restow.ui.recorded import RecordedCluster
+    from restow.ui.watching import LiveCluster
+
+    if snapshot is not None:
+        path = str(Path(snapshot).absolute())
+        recorded = RecordedCluster(path)
+        recorded.snapshot()  # a file that is none is said here, not on a page
+        commands = command_line((), settings.journal, settings.load, ("--snapshot", path))
+        return settings, recorded, commands
+    if bootstrap is None:
+        raise InvalidInput(
+            "say where the cluster is: --bootstrap-server HOST:PORT, --snapshot FILE, or --demo for a story"
+        )
+    flags = ("-b", bootstrap, *connection_flags())
+    source = LiveCluster(settings_for(bootstrap), settings.journal)
+    return settings, source, command_line(flags, settings.journal, settings.load)
+
+
+def _told_story(settings: UiSettings, folder: str) -> Shown:
+    from restow.cli.ui.forms import command_line
+    from restow.ui.recorded import (
+        GROUPS,
+        LAKE,
+        LOAD,
+        SNAPSHOT,
+        STATE,
+        RecordedCluster,
+        read_groups,
+        unpack_story,
+    )
+
+    unpack_story(folder)
+    root = Path(folder)
+    path = str(root / SNAPSHOT)
+    settings = replace(
+        settings, journal=str(root / STATE), load=str(root / LOAD), recorded_lake=str(root / LAKE)
+    )
+    source = RecordedCluster(path, read_groups(root / GROUPS))
+    return settings, source, command_line((), settings.journal, settings.load, ("--snapshot", path))
 
 
 def _check_installed() -> None:
@@ -120,13 +191,19 @@ def _tokens(*, read_only: bool) -> dict[str, UiRole]:
 
 
 def _serve(
-    settings: UiSettings, source: WatchedCluster, commands: CommandLine, *, as_json: bool, browser: bool
+    settings: UiSettings,
+    source: WatchedCluster,
+    commands: CommandLine,
+    folder: str,
+    *,
+    as_json: bool,
+    browser: bool,
 ) -> None:
     from restow.cli.shared.signals import told_to_stop
     from restow.runtime.loop import run
     from restow.ui.server import serve
 
-    async def main(folder: str) -> None:
+    async def main() -> None:
         def ready(listens: UiSettings) -> None:
             show(_told(listens, as_json=as_json))
             if browser and not as_json and sys.stdout.isatty():
@@ -135,8 +212,7 @@ def _serve(
         with told_to_stop() as told:
             await serve(settings, source, ready, told, commands)
 
-    with TemporaryDirectory(prefix="restow-ui-") as folder:
-        run(main(folder))
+    run(main())
 
 
 def _links(settings: UiSettings) -> list[tuple[UiRole, str]]:

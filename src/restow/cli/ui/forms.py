@@ -16,8 +16,10 @@ _SET_BY_THE_SERVER = (
 )
 
 
-def command_line(cluster: tuple[str, ...], journal: str, load: str | None) -> CommandLine:
-    """Return how pages call commands on a cluster, which the flags lead to."""
+def command_line(
+    cluster: tuple[str, ...], journal: str, load: str | None, snapshot: tuple[str, ...] = ()
+) -> CommandLine:
+    """Return how pages call commands on a cluster, which the flags lead to, or on a snapshot in a file."""
     from restow.cli.app import app
 
     root = typer.main.get_command(app)
@@ -27,7 +29,7 @@ def command_line(cluster: tuple[str, ...], journal: str, load: str | None) -> Co
         rehearse=_form(root, "rehearse"),
         execute=_form(root, "execute", required="throttle"),
         cluster=cluster,
-        snapshot=cluster,
+        snapshot=snapshot or cluster,
         journal=("--journal", journal),
         load=() if load is None else ("--load", load),
     )
