@@ -70,7 +70,7 @@ class Run:
         )
 
         async def work(admin: KafkaAdmin) -> RunOutcome:
-            with screen.shown():
+            with screen.shown(lambda: admin.unanswered):
                 return await execute(run_context(admin, self.journal), plan, options, watcher)
 
         self.outcome = on_cluster(self.stage.bootstrap, work)

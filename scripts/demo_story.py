@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 import textwrap
 import time
@@ -26,6 +27,7 @@ from demo_stage import Compiling, Stage
 import restow
 from restow.plan import read_load, read_plan
 from restow.plan.explain.view import seconds_at, view_of
+from restow.snapshot import write_snapshot
 from restow.verify import verify
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from restow.rehearse import Rehearsal
 
 ACTS = 8
+START = Path.cwd()
+DATA = "demo"
+"""The folder beside the report in which the demo's data is kept."""
 RUN_S = 12
 """The throttle is such that the run takes about so long, however much has been written by then."""
 VICTIM = 1
@@ -83,6 +88,7 @@ class Story:
                 moments=self.moments,
             )
             write_report(told, Path(folder), self.report)
+            self._keep_data(stage, Path(folder))
             held = self._conclude(told)
             if self.keep:
                 self._wait(stage)
@@ -183,6 +189,25 @@ class Story:
         )
         return verdict, read
 
+    def _keep_data(self, stage: Stage, folder: Path) -> None:
+        """Keep what the pages show: the cluster as it is now, the journal, the lake and the load model."""
+        kept = self.report.parent / DATA
+        shutil.rmtree(kept, ignore_errors=True)
+        for name in ("journal", "lake", "loads"):
+            shutil.copytree(folder / name, kept / name)
+        write_snapshot(stage.snapshot(), kept / "snapshot.json")
+        load = kept / "loads" / Path(_load()).name
+        self._tell("All of this is kept. To look at it in the browser, without the cluster:")
+        where = {
+            "snapshot": kept / "snapshot.json",
+            "journal": kept / "journal",
+            "lake": kept / "lake",
+            "load": load,
+        }
+        flags = " ".join(f"--{name} {_nearby(path)}" for name, path in where.items())
+        print("\n" + colour("$ " + wrapped(f"restow ui {flags}"), GREEN))
+        self._tell("A finished story that comes with Restow, with runs, an undo and groups: restow ui --demo")
+
     def _conclude(self, told: Told) -> bool:
         outcome = told.run.outcome
         done = outcome is not None and outcome.is_good
@@ -224,6 +249,11 @@ def _load() -> str:
     """Return the load model that the pipeline has made."""
     (found,) = Path("loads").glob("*.parquet")
     return str(found)
+
+
+def _nearby(path: Path) -> str:
+    """Return a path as it is called from where the demo was started."""
+    return os.path.relpath(path, START)
 
 
 def moment_of(progress: Sequence[tuple[float, float]], share: float) -> float:

@@ -16,6 +16,7 @@ from harness.java import Missing
 from harness.jvm import kafka_jvm
 from harness.oracle import Oracle
 from harness.spark import spark_session
+from harness.spark_connect import connect_session
 from tests.often import IS_FULL
 from tests.seeds import AGAIN, SEED
 
@@ -33,6 +34,9 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+
+ON_CONNECT = os.environ.get("RESTOW_SPARK") == "connect"
+"""Whether the tests of Spark use a Connect server. Then those marked `classic` are left out."""
 
 # Long files first, so that no process waits for another at the end.
 ORDER = ("spark", "faults", "apache", "browser", "clients", "sim", "conformance", "unit", "oracle", "tidy")
@@ -76,8 +80,12 @@ def pytest_configure(config: pytest.Config) -> None:
     warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the tests by folder; tests elsewhere come first."""
+    if ON_CONNECT:
+        left_out = [item for item in items if item.get_closest_marker("classic")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     place = {HERE / folder: number for number, folder in enumerate(ORDER)}
     items.sort(key=lambda item: max(place.get(folder, -1) for folder in item.path.parents))
 
@@ -135,14 +143,16 @@ def kafka(gateway: JavaGateway) -> Oracle:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Start Spark in local mode on two cores, with Restow's sources, once for all tests of this process.
 
-    A process can have only one session, and Spark is quicker the longer it has run.
+    A process can have only one session, and Spark is quicker the longer it has run. With RESTOW_SPARK=connect
+    it is a session of a Connect server.
     """
     from restow.pipeline.lake import SETTINGS
     from restow.pipeline.sources import register
 
+    made = connect_session if ON_CONNECT else spark_session
     with ExitStack() as stack:
         with needs_kafka():
-            session = stack.enter_context(spark_session(tmp_path_factory.mktemp("spark")))
+            session = stack.enter_context(made(tmp_path_factory.mktemp("spark")))
         for name, value in (SETTINGS if IS_FULL else SETTINGS | INTERPRETED).items():
             session.conf.set(name, value)
         register(session)

@@ -85,7 +85,7 @@ def truncation_by_high_watermark(patch: Patch) -> None:
 
 @REPLICATION.add("A leader does not look for the offset at which a follower diverges.", "orders-")
 def divergence_not_looked_for(patch: Patch) -> None:
-    patch.setattr(HostedPartition, "_divergence", lambda self, wanted: None)
+    patch.setattr(partition, "divergence", lambda log, wanted: None)
 
 
 @REPLICATION.add("A broker that leads no more goes on serving.", "orders-")
@@ -227,4 +227,4 @@ def deleted_replica_leaves_its_log(patch: Patch) -> None:
     "Consumers read records above the high watermark.", "readers-", workloads=("groups",), faults=CUTS
 )
 def consumers_read_uncommitted_records(patch: Patch) -> None:
-    patch.setattr(HostedPartition, "readable_end", lambda self, replica_id: self.log.end_offset)
+    patch.setattr(HostedPartition, "readable_end", lambda self, replica_id, **_: self.log.end_offset)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from restow.cluster.groups.consumer import group as consumer_group
 from restow.cluster.groups.group import ClassicGroup
 from restow.sim.group_record import GroupRecord
 from restow.sim.run import Scenario, simulate
+from tests.often import often
 
 if TYPE_CHECKING:
-    import pytest
-
     from restow.cluster.groups.requests import CommitRequest
 
 
@@ -73,3 +75,24 @@ def test_run_finds_a_coordinator_that_accepts_commits_of_old_generations(
     )
     found = (what for scenario in scenarios for what in simulate(scenario).violations)
     assert any("accepted a commit of generation" in what for what in found)
+
+
+@pytest.mark.parametrize("seed", often(range(20, 30), 23))
+def test_groups_of_both_protocols_read_everything_while_brokers_and_members_fail(seed: int) -> None:
+    scenario = Scenario(seed=seed, duration_s=30, fault_every_s=8, workloads=("produce", "mixed-groups"))
+    report = simulate(scenario)
+    assert report.violations == ()
+    assert report.acked > 0
+
+
+def test_members_that_get_what_others_still_hold_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator that lets members keep what is not in their target any more."""
+
+    def kept(member: Any, *, target_epoch: int, target: Any, **_: Any) -> Any:
+        held = dict.fromkeys({*member.assigned, *target}, target_epoch)
+        return replace(member, epoch=target_epoch, previous_epoch=member.epoch, assigned=held)
+
+    monkeypatch.setattr(consumer_group, "reconciled", kept)
+    scenario = Scenario(seed=3, duration_s=20, faults=(), workloads=("produce", "mixed-groups"))
+    found = [each for seed in (1, 3) for each in simulate(replace(scenario, seed=seed)).violations]
+    assert any("two owners" in each for each in map(str, found))

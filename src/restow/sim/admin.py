@@ -71,7 +71,8 @@ class SimTransport:
             answer = await self._client.ask(request, broker, timeout_s=timeout_s)
         except (ConnectionError, TimeoutError) as error:
             self._failed_s[broker] = self._client.clock.monotonic_s()
-            raise _unreachable(f"broker {broker} does not answer ({error})") from error
+            refused = isinstance(error, ConnectionRefusedError)
+            raise _unreachable(f"broker {broker} does not answer ({error})", down=refused) from error
         self._failed_s.pop(broker, None)
         if request.API_KEY == MetadataRequest.API_KEY and answer.brokers:
             self.brokers = tuple(sorted(each.node_id for each in answer.brokers))
@@ -91,9 +92,9 @@ class SimTransport:
         self._client.close()
 
 
-def _unreachable(why: str) -> Unreachable:
+def _unreachable(why: str, *, down: bool = False) -> Unreachable:
     error = Unreachable(why)
-    error.retriable = True
+    error.retriable, error.down = True, down
     return error
 
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from restow.cluster.broker.services import Services
     from restow.cluster.log import PartitionLog
-    from restow.cluster.replication.partition import HostedPartition, LeaderAndIsrPartition
+    from restow.cluster.replication.partition import HostedPartition
+    from restow.cluster.replication.values import LeaderAndIsrPartition
     from restow.model import TopicPartition
     from restow.sim.cluster import SimCluster, SimNode
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from restow.cluster.log import PartitionLog
-    from restow.cluster.replication.partition import HostedPartition, LeaderAndIsrPartition
+    from restow.cluster.replication.partition import HostedPartition
+    from restow.cluster.replication.values import LeaderAndIsrPartition
 
 _READ_BYTES = 1 << 20
 _NEVER = None, 0

@@ -42,7 +42,7 @@ _COMMIT_ONE_IN = 3
 _ASK_S = 5.0
 _JOIN_S = SESSION_S
 _PAUSE_S = 0.5
-_VERSIONS: Mapping[type, int] = {
+VERSIONS: Mapping[type, int] = {
     FindCoordinatorRequest: 3,
     HeartbeatRequest: 4,
     JoinGroupRequest: 7,
@@ -54,19 +54,21 @@ _VERSIONS: Mapping[type, int] = {
 _LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID)
 _REFUSED = (*_LOST, ErrorCode.REBALANCE_IN_PROGRESS)
 """After another error, a commit may still be carried out."""
-_ELSEWHERE = (
+AGAIN = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 )
 
 
-class _AgainError(Exception):
+class AgainError(Exception):
     """The coordinator did not do it: look for it again, and begin where that leads."""
 
 
 class SimConsumer:
     """One member, from its first join until it leaves or is killed."""
+
+    versions = VERSIONS
 
     def __init__(
         self,
@@ -105,7 +107,7 @@ class SimConsumer:
                 if turn % _COMMIT_ONE_IN == 0:
                     await self._commit(self._moved())
                 await self._beat()
-            except _AgainError:
+            except AgainError:
                 await self._client.clock.sleep(_PAUSE_S)
             await self._client.clock.sleep(_ROUND_EVERY_S)
         await self._leave()
@@ -196,7 +198,7 @@ class SimConsumer:
         try:
             await self._commit(self._positions)
             await self._ask(LeaveGroupRequest(group_id=self._record.group, members=[who]))
-        except _AgainError:
+        except AgainError:
             pass
 
     def _check(self, code: int) -> None:
@@ -206,12 +208,12 @@ class SimConsumer:
             if code != ErrorCode.ILLEGAL_GENERATION:
                 self._member = ""
             self._generation = -1
-        if code in _ELSEWHERE:
+        if code in AGAIN:
             self._coordinator = None
         elif code:
             self._must_join = True
         if code:
-            raise _AgainError
+            raise AgainError
 
     # Offsets
 
@@ -227,7 +229,7 @@ class SimConsumer:
         for each in answer.topics[0].partitions:
             if each.error_code:
                 self._must_join = True
-                raise _AgainError
+                raise AgainError
             offset = max(each.committed_offset, 0)
             self._record.fetched(each.partition_index, offset, known[each.partition_index])
             self._positions[each.partition_index] = offset
@@ -264,7 +266,7 @@ class SimConsumer:
         )
         try:
             answer = await self._ask(request)
-        except _AgainError:
+        except AgainError:
             self._record.unanswered(offsets)
             raise
         codes = {each.partition_index: each.error_code for each in answer.topics[0].partitions}
@@ -338,21 +340,21 @@ class SimConsumer:
         if self._coordinator is None:
             found = await self._ask_any(FindCoordinatorRequest(key=self._record.group, key_type=0))
             if found is None or found.error_code:
-                raise _AgainError
+                raise AgainError
             self._coordinator = int(found.node_id)
         try:
             return await self._client.ask(
-                request, self._coordinator, version=_VERSIONS[type(request)], timeout_s=timeout_s
+                request, self._coordinator, version=self.versions[type(request)], timeout_s=timeout_s
             )
         except (ConnectionError, TimeoutError):
             self._coordinator = None
-            raise _AgainError from None
+            raise AgainError from None
 
     async def _ask_any(self, request: Message) -> Message | None:
         for broker in self._brokers:
             try:
                 return await self._client.ask(
-                    request, broker, version=_VERSIONS.get(type(request)), timeout_s=_ASK_S
+                    request, broker, version=self.versions.get(type(request)), timeout_s=_ASK_S
                 )
             except (ConnectionError, TimeoutError):
                 continue

@@ -173,6 +173,7 @@ def _settings(scenario: Scenario) -> SimulatedClusterSettings:
         properties={
             "min.insync.replicas": "2",
             "offsets.topic.num.partitions": "5",
+            "transaction.state.log.num.partitions": "3",
             "replica.fetch.wait.max.ms": _FETCH_WAIT_MS,
         },
     )
@@ -184,7 +185,8 @@ def _drawn(scenario: Scenario) -> tuple[str, ...]:
         return scenario.workloads
     chance = SeededChance(f"{scenario.seed} workloads")
     drawn: list[str] = []
-    for name in sorted(WORKLOADS, key=lambda name: (not WORKLOADS[name].is_always_drawn, name)):
+    drawable = [name for name, it in WORKLOADS.items() if it.is_drawn]
+    for name in sorted(drawable, key=lambda name: (not WORKLOADS[name].is_always_drawn, name)):
         is_drawn = chance.randrange(3) or WORKLOADS[name].is_always_drawn
         if is_drawn and not set(WORKLOADS[name].excludes) & set(drawn):
             drawn.append(name)

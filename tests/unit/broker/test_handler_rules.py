@@ -11,6 +11,7 @@ import pytest
 from restow.cluster.broker.creation import RequestedTopic
 from restow.cluster.embedded import EmbeddedCluster
 from restow.wire import messages
+from restow.wire.batches import TRANSACTIONAL_BIT
 from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build
 from tests.unit.broker.conversations import Client, run
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 PRODUCE, FETCH, METADATA = 0, 1, 3
 NO_AUTO = {"auto.create.topics.enable": "false"}
 GOOD = build([Record(0, 1_000, b"key", b"value")])
+TRANSACTIONAL = build(
+    [Record(0, 1, None, b"v")],
+    producer_id=1,
+    producer_epoch=0,
+    base_sequence=0,
+    attributes=TRANSACTIONAL_BIT,
+)
 
 
 class Bench:
@@ -81,7 +89,8 @@ def test_produce_refuses_invalid_batches(tmp_path: Path) -> None:
         ({"records": None}, ErrorCode.INVALID_RECORD),
         ({"topic": "nowhere"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ({"topic": "__consumer_offsets"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
-        ({"transactional_id": "x"}, ErrorCode.INVALID_TXN_STATE),
+        ({"records": TRANSACTIONAL}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"records": TRANSACTIONAL, "transactional_id": "x"}, ErrorCode.NOT_ENOUGH_REPLICAS),
     ]
 
     async def scenario(bench: Bench) -> None:
@@ -114,7 +123,9 @@ def test_broker_that_does_not_lead_names_the_leader(tmp_path: Path) -> None:
         assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert refused.current_leader.leader_id == 0
         assert [(it.node_id, f"{it.host}:{it.port}") for it in answer.node_endpoints] == [(0, leader.address)]
-        answer = await bench.ask(FETCH, 16, fetch(bench.topic_id), broker=1)
+        as_follower = fetch(bench.topic_id)  # a consumer may read from a follower
+        as_follower.replica_state = messages.FetchRequest.ReplicaState(replica_id=0, replica_epoch=-1)
+        answer = await bench.ask(FETCH, 16, as_follower, broker=1)
         (refused,) = answer.responses[0].partitions
         assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert refused.current_leader.leader_id == 0
@@ -186,16 +197,18 @@ def test_metadata_answers_some_all_no_and_unknown_topics(tmp_path: Path) -> None
     on_bench(tmp_path, scenario)
 
 
-def test_transactional_requests_are_refused(tmp_path: Path) -> None:
+def test_coordinators_of_unknown_kinds_are_refused(tmp_path: Path) -> None:
     async def scenario(bench: Bench) -> None:
-        find = messages.FindCoordinatorRequest(key="x", key_type=1, coordinator_keys=["x"])
-        single = await bench.ask(10, 3, find)
-        assert single.error_code == ErrorCode.INVALID_REQUEST
-        assert "Transactions are not supported" in single.error_message
+        find = messages.FindCoordinatorRequest(key="x", key_type=9, coordinator_keys=["x"])
+        assert (await bench.ask(10, 3, find)).error_code == ErrorCode.INVALID_REQUEST
         (batched,) = (await bench.ask(10, 4, find)).coordinators
         assert (batched.key, batched.error_code) == ("x", ErrorCode.INVALID_REQUEST)
-        begin = messages.InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000)
-        assert (await bench.ask(22, 4, begin)).error_code == ErrorCode.INVALID_REQUEST
+
+    on_bench(tmp_path, scenario)
+
+
+def test_every_idempotent_producer_gets_an_id_of_its_own(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
         plain = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         ids = {(await bench.ask(22, 4, plain, broker=each)).producer_id for each in (0, 1, 0, 1)}
         assert len(ids) == 4

@@ -25,15 +25,15 @@ def test_journal_reads_back_records_and_refuses_partitions_led_elsewhere(tmp_pat
             ours, theirs = sorted(
                 metadata.partitions(GROUP_OFFSETS_TOPIC), key=lambda each: each.leader_id != 0
             )
-            journal = ReplicatedJournal(services.replicas, services.clock)
+            journal = ReplicatedJournal(GROUP_OFFSETS_TOPIC, services.replicas, services.clock)
             written: list[tuple[bytes | None, bytes | None]] = []
             for size in (1, 3, 50):
                 records = [(b"%d-%d" % (size, number), b"v" * number or None) for number in range(size)]
                 assert await journal.append(ours.partition, records) is ErrorCode.NONE
                 written += records
             read = [each async for each in journal.read_all(ours.partition)]
-            assert [(key, value) for _, key, value in read] == written
-            assert [offset for offset, _, _ in read] == list(range(len(written)))
+            assert [(each.key, each.value) for each in read] == written
+            assert [each.offset for each in read] == list(range(len(written)))
             refused = await journal.append(theirs.partition, [(b"k", b"v")])
             assert refused is ErrorCode.NOT_LEADER_OR_FOLLOWER
             assert [each async for each in journal.read_all(theirs.partition)] == []

@@ -250,7 +250,8 @@ def test_empty_group_changes_its_protocol_and_keeps_its_offsets() -> None:
             assert await committed(bench, partition, 7, member_id="a", generation=2) is ErrorCode.NONE
             assert (await bench.beat("a", -1)).epoch == -1
             ids, _ = await bench.stable("classic")
-            assert (await bench.join("b")).error is ErrorCode.GROUP_ID_NOT_FOUND
+            refused = await bench.join("b")  # its assignment cannot be read
+            assert refused.error is ErrorCode.GROUP_ID_NOT_FOUND
             await bench.coordinator.leave(GROUP, [LeavingMember(ids[0])])
             await bench.clock.advance(1)
             await restarted(bench)
@@ -259,17 +260,6 @@ def test_empty_group_changes_its_protocol_and_keeps_its_offsets() -> None:
             await restarted(bench)
             assert (await bench.coordinator.list()).groups[0].type == "consumer"
             assert await fetched(bench, partition) == 7
-
-    run(test)
-
-
-def test_classic_member_is_refused_by_a_group_of_the_other_protocol() -> None:
-    async def test() -> None:
-        async with Bench() as bench:
-            await bench.join()
-            refused = await Workbench.join(bench)
-            assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            assert await bench.heartbeat("a", 2) is ErrorCode.UNKNOWN_MEMBER_ID
 
     run(test)
 
@@ -299,6 +289,32 @@ def test_offsets_of_subscribed_topics_do_not_expire() -> None:
             await bench.coordinator.expire()
             assert await fetched(bench, TopicPartition("t", 0)) == 1
             assert await fetched(bench, TopicPartition("gone", 0)) is None
+
+    run(test)
+
+
+def test_lag_aware_assignor_of_the_broker_looks_at_lag() -> None:
+    async def test() -> None:
+        async with Bench(assignors=("lag-aware",)) as bench:
+            await bench.join("a")
+            for number in range(4):
+                partition = TopicPartition("t", number)
+                await committed(bench, partition, 10, member_id="a", generation=2)
+                bench.topics.ends[partition] = 5_010 if number < 2 else 20
+            await bench.join("b")
+            heavy = [n for n in numbers(await bench.beat("a", 2, owned=bench.partitions())) if n < 2]
+            assert len(heavy) == 1
+
+    run(test)
+
+
+def test_rack_aware_assignor_of_the_broker_looks_at_racks() -> None:
+    async def test() -> None:
+        async with Bench(assignors=("rack-uniform",)) as bench:
+            bench.topics.racks = ("east", "west")
+            await bench.join("a", rack="west")
+            await bench.join("b", rack="east")
+            assert numbers(await bench.beat("a", 2, owned=bench.partitions())) == [1, 3]
 
     run(test)
 

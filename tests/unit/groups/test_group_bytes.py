@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from restow.cluster.groups.fields import InvalidGroupRecord
 from restow.cluster.groups.offsets import subscribed_topics
-from restow.cluster.groups.partitions import java_string_hash, partition_of_group
 from restow.cluster.groups.records import (
     GroupValue,
     MemberValue,
@@ -23,6 +22,7 @@ from restow.cluster.groups.records import (
     encode_offset_key,
     encode_offset_value,
 )
+from restow.model.group_partitions import java_string_hash, partition_of_group
 from tests.unit.groups.workbench import subscription
 
 GROUP = encode_group_value(

@@ -19,6 +19,7 @@ from restow.cluster.groups import (
     SyncRequest,
     partition_of_group,
 )
+from restow.cluster.groups.journal import JournalRecord
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from tests.clock import HandClock, settle
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from restow.cluster.groups import GroupState, JoinReply, SyncReply
-    from restow.cluster.groups.journal import KeyAndValue
+    from restow.cluster.groups.journal import KeyAndValue, TransactionalProducer
 
 PARTITIONS = 3
 GROUP = "crew"
@@ -40,7 +41,10 @@ class MemoryJournal:
     """Keeps appended records. `errors` are returned instead, one each; while `held`, appends wait."""
 
     def __init__(self) -> None:
+        self.topic = "__consumer_offsets"
         self.logs: dict[int, list[KeyAndValue]] = defaultdict(list)
+        self.transactions: dict[tuple[int, int], tuple[int, bool | None]] = {}
+        """By partition and offset: the producer of a record in a transaction, or how one ends."""
         self.batches: list[int] = []
         self.errors: list[ErrorCode | Exception] = []
         self.open = asyncio.Event()
@@ -52,22 +56,34 @@ class MemoryJournal:
     def release(self) -> None:
         self.open.set()
 
-    async def append(self, partition: int, records: Sequence[KeyAndValue]) -> ErrorCode:
+    def end_transaction(self, partition: int, producer_id: int, *, commits: bool) -> None:
+        """Append an end marker."""
+        self.transactions[partition, len(self.logs[partition])] = producer_id, commits
+        self.logs[partition].append((None, None))
+
+    async def append(
+        self, partition: int, records: Sequence[KeyAndValue], producer: TransactionalProducer | None = None
+    ) -> ErrorCode:
         await self.open.wait()
         if self.errors:
             error = self.errors.pop(0)
             if isinstance(error, Exception):
                 raise error
             return error
+        if producer is not None:
+            offset = len(self.logs[partition])
+            for number in range(len(records)):
+                self.transactions[partition, offset + number] = producer.producer_id, None
         self.logs[partition].extend(records)
         self.batches.append(len(records))
         return ErrorCode.NONE
 
-    async def read_all(self, partition: int) -> AsyncIterator[tuple[int, bytes | None, bytes | None]]:
+    async def read_all(self, partition: int) -> AsyncIterator[JournalRecord]:
         await self.open.wait()
         for offset, (key, value) in enumerate(tuple(self.logs[partition])):
             await asyncio.sleep(0)
-            yield offset, key, value
+            producer_id, commits = self.transactions.get((partition, offset), (None, None))
+            yield JournalRecord(offset, key, value, producer_id, commits)
 
 
 class SomeTopics:
@@ -78,6 +94,9 @@ class SomeTopics:
         self._counts: dict[str, int] = {}
         self._ids: dict[str, UUID] = {}
         self._made = 0
+        self.racks: tuple[str, ...] = ()
+        """Of the partitions of each topic, in turn."""
+        self.ends: dict[TopicPartition, int] = {}
         for name, partitions in counts.items():
             self.make(name, partitions)
 
@@ -104,6 +123,15 @@ class SomeTopics:
 
     def partition_count(self, topic: str) -> int:
         return self._counts.get(topic, 0)
+
+    def racks_of(self, topic: str) -> list[list[str | None]]:
+        return [
+            [self.racks[number % len(self.racks)]] if self.racks else []
+            for number in range(self._counts[topic])
+        ]
+
+    def end_of(self, partition: TopicPartition) -> int | None:
+        return self.ends.get(partition)
 
 
 class Workbench:
@@ -218,7 +246,7 @@ async def commit(
 
 
 async def fetched(bench: Workbench, partition: TopicPartition = ORDERS) -> int | None:
-    error, offsets = await bench.coordinator.fetch_offsets(GROUP, [partition])
+    error, offsets, _ = await bench.coordinator.fetch_offsets(GROUP, [partition])
     assert error is ErrorCode.NONE
     found = offsets[partition]
     return None if found is None else found.offset

@@ -31,7 +31,13 @@ MAY_SKIP = {
     "tests/unit/runtime/test_ports.py": 1,  # ports can be held on Linux alone
 }
 """All ways to skip. A new one must say here why our own crash cannot cause it."""
-MAY_BE_MISSING = {"harness/certificates.py", "harness/debian.py", "harness/jars.py", "harness/java.py"}
+MAY_BE_MISSING = {
+    "harness/certificates.py",
+    "harness/debian.py",
+    "harness/jars.py",
+    "harness/java.py",
+    "harness/spark_releases.py",
+}
 """Modules that look things up or download them."""
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.cluster.log import EpochStart, LeaderEpochs
-from restow.cluster.replication.following import accept, find_back, truncation_offset
+from restow.cluster.replication.following import accept, divergence, find_back, truncation_offset
 from restow.cluster.replication.partition import HostedPartition
 from restow.cluster.replication.values import FetchPartition, PartitionRefused
 from restow.wire.batches import CorruptBatch
@@ -75,7 +75,7 @@ def test_repeated_truncation_ends_with_a_common_prefix(logs: tuple[list[int], li
     leader, follower = logs
     partition = leader_of(leader)
     for _ in range(20):
-        if not follower or (diverging := partition._divergence(asked_by(follower))) is None:
+        if not follower or (diverging := divergence(partition.log, asked_by(follower))) is None:
             break
         cut = truncation_offset(epochs_of(follower), len(follower), diverging)
         assert cut < len(follower), "each answer must lead on"
@@ -96,12 +96,12 @@ def test_repeated_truncation_ends_with_a_common_prefix(logs: tuple[list[int], li
 )
 def test_leader_returns_where_logs_diverge(follower: list[int], parted: DivergingEpoch | None) -> None:
     """Also when the leader does not know the follower's last epoch."""
-    assert leader_of([0, 0, 2, 2])._divergence(asked_by(follower)) == parted
+    assert divergence(leader_of([0, 0, 2, 2]).log, asked_by(follower)) == parted
 
 
 def test_leader_refuses_a_log_that_is_ahead_of_all_its_epochs() -> None:
     with pytest.raises(PartitionRefused) as refused:
-        leader_of([0, 0])._divergence(FetchPartition(offset=1, max_bytes=1, last_fetched_epoch=100))
+        divergence(leader_of([0, 0]).log, FetchPartition(offset=1, max_bytes=1, last_fetched_epoch=100))
     assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 

@@ -63,6 +63,8 @@ class Workload(ABC):
     name: ClassVar[str]
     is_always_drawn: ClassVar[bool] = False
     """Whether every seed has it. Otherwise two seeds out of three do."""
+    is_drawn: ClassVar[bool] = True
+    """Whether seeds draw it at all. Otherwise a run has it only if it is named."""
     excludes: ClassVar[tuple[str, ...]] = ()
     """Workloads whose promises this one would break; a seed that has one of them does not have this one."""
 

@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from restow.sim.cluster import SimCluster
 
 _ASSIGNORS = ("range", "roundrobin", "sticky", COOPERATIVE)
-_MOST_GROUPS, _MOST_MEMBERS = 2, 4
+_MOST_GROUPS, MOST_MEMBERS = 2, 4
 _LONGEST_PAUSE_S = 5
 _LONGEST_FREEZE_S = 2 * SESSION_S
 _LOOK_EVERY_S = 0.5
 _CATCH_UP_S = 60.0
 
 
-class _Place:
+class Place:
     """A process that is a member now and then, and its faults."""
 
     def __init__(
         self, cluster: SimCluster, host: str, record: GroupRecord, assignor: str, static: bool
     ) -> None:
         self.host = host
-        self._cluster, self._record, self._assignor = cluster, record, assignor
+        self.cluster, self.record, self._assignor = cluster, record, assignor
         self._instance = host if static else None
         self._clock = NodeClock()
         self._client: SimClient | None = None
@@ -55,12 +55,20 @@ class _Place:
     def is_running(self) -> bool:
         return self._task is not None and not self._task.done()
 
+    def client(self) -> SimClient:
+        """Return a new client of this process."""
+        self._client = SimClient(self.host, self.cluster.network, self._clock)
+        return self._client
+
+    def made_consumer(self) -> SimConsumer:
+        """Return a new member."""
+        return SimConsumer(
+            self.client(), self.cluster.nodes, self.record, TOPIC, self._assignor, self._instance
+        )
+
     def start(self) -> None:
         self._clock = NodeClock()
-        self._client = SimClient(self.host, self._cluster.network, self._clock)
-        self.consumer = SimConsumer(
-            self._client, self._cluster.nodes, self._record, TOPIC, self._assignor, self._instance
-        )
+        self.consumer = self.made_consumer()
         self._task = asyncio.create_task(self.consumer.run())
 
     def leave(self) -> None:
@@ -69,7 +77,7 @@ class _Place:
 
     def kill(self) -> None:
         """End the process; the coordinator learns of it when the session is over."""
-        self._cluster.network.end_process(self.host)
+        self.cluster.network.end_process(self.host)
         if self._task is not None:
             self._task.cancel()
         self._task = self.consumer = None
@@ -79,7 +87,7 @@ class _Place:
 
     def thaw(self) -> None:
         self._clock.go_on()
-        self._cluster.network.deliver(self.host)
+        self.cluster.network.deliver(self.host)
 
     def failure(self) -> BaseException | None:
         """Return why the member ended by itself; None if it did not."""
@@ -87,7 +95,7 @@ class _Place:
         return task.exception() if task is not None and task.done() and not task.cancelled() else None
 
 
-class _Group:
+class GroupOfPlaces:
     """One group and the processes that may be its members."""
 
     def __init__(self, context: WorkContext, number: int) -> None:
@@ -96,10 +104,10 @@ class _Group:
         # A static member that restarts has nothing to revoke, so in a cooperative group a partition that it
         # was to give up would wait for the next rebalance, in Kafka as here.
         static = assignor != COOPERATIVE and not chance.randrange(2)
-        self.record = GroupRecord(f"readers-{number}")
+        self.record: GroupRecord = GroupRecord(f"readers-{number}")
         self.places = [
-            _Place(context.cluster, f"{self.record.group}-{each}", self.record, assignor, static=static)
-            for each in range(1 + chance.randrange(_MOST_MEMBERS))
+            Place(context.cluster, f"{self.record.group}-{each}", self.record, assignor, static=static)
+            for each in range(1 + chance.randrange(MOST_MEMBERS))
         ]
         kind = "static" if static else "dynamic"
         context.note(f"group {self.record.group}: {len(self.places)} {kind} members, {assignor}")
@@ -117,12 +125,15 @@ class Grouping(Workload):
     """A few consumer groups on the producer's topic."""
 
     name = "groups"
+    kind: type[GroupOfPlaces] = GroupOfPlaces
 
     def __init__(self, context: WorkContext) -> None:
         super().__init__(context)
         self._chance = context.chance("groups")
         self._truth = StoredTruth(context.cluster.store.tree)
-        self._groups = [_Group(context, number) for number in range(1 + self._chance.randrange(_MOST_GROUPS))]
+        self._groups = [
+            self.kind(context, number) for number in range(1 + self._chance.randrange(_MOST_GROUPS))
+        ]
 
     async def start(self) -> None:
         if TOPIC not in self._truth.topics():
@@ -140,7 +151,7 @@ class Grouping(Workload):
                 self.context.note(f"{place.host} joins")
                 place.start()
 
-    def _disturb(self, place: _Place) -> None:
+    def _disturb(self, place: Place) -> None:
         kind = self._chance.randrange(5)
         if kind == 0:
             self.context.note(f"{place.host} leaves")
@@ -199,7 +210,7 @@ class Grouping(Workload):
         for place in self._places():
             place.kill()
 
-    def _places(self) -> list[_Place]:
+    def _places(self) -> list[Place]:
         return [place for group in self._groups for place in group.places]
 
     def _partitions(self) -> list[int]:
