@@ -304,7 +304,7 @@ def test_transaction_goes_on_while_leaders_and_its_coordinator_change() -> None:
     with embedded(4, fsync=False, properties={"replica.lag.time.max.ms": "2000"}) as running:
         topic = new_topic(running)
         name, group = "survivor", "crew"
-        producer = transactional(running, name, **{"transaction.timeout.ms": 600_000})
+        producer = transactional(running, name, **{"transaction.timeout.ms": 900_000})
         consumer = Consumer({"bootstrap.servers": running.bootstrap, "group.id": group})
         rounds = 0
         with closing(consumer):
