@@ -45,9 +45,16 @@ class Admin(Protocol):
         """Delete topics."""
 
     async def describe_configs(
-        self, of: Iterable[ConfigResource], keys: Collection[str] | None = None
+        self,
+        of: Iterable[ConfigResource],
+        keys: Collection[str] | None = None,
+        patience_s: float | None = None,
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
-        """Return the configs in force of topics and brokers: all, or at least those with these keys."""
+        """Return the configs in force of topics and brokers: all, or at least those with these keys.
+
+        A broker that is down has the error BROKER_NOT_AVAILABLE. So has, with `patience_s`, one that takes so
+        much longer than most of the others.
+        """
 
     async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Mapping[str, str | None]]

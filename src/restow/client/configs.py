@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, Unreachable
+from restow.client.hedging import TOO_SLOW, Stragglers
 from restow.client.link import Requests
 from restow.client.values import Config, ConfigResource
 from restow.wire.error_codes import ErrorCode
@@ -28,12 +29,24 @@ class ConfigRequests(Requests):
     """Requests about configs."""
 
     async def describe_configs(
-        self, of: Iterable[ConfigResource], keys: Collection[str] | None = None
+        self,
+        of: Iterable[ConfigResource],
+        keys: Collection[str] | None = None,
+        patience_s: float | None = None,
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         """Ask all brokers at the same time: one that does not answer delays none of the others."""
-        asked = _by_broker(tuple(of))
-        answers = await asyncio.gather(*(_describe(self._link, broker, some, keys) for broker, some in asked))
-        return {resource: told for answer in answers for resource, told in answer.items()}
+        asked = dict(enumerate(_by_broker(tuple(of))))
+        questions = {at: partial(_describe, self._link, *whom, keys) for at, whom in asked.items()}
+        stragglers = Stragglers()
+        try:
+            answers = await stragglers.answers(questions, patience_s)
+        finally:
+            stragglers.close()  # an answer that comes later would be one to another question
+        return {
+            resource: told
+            for at, (_, some) in asked.items()
+            for resource, told in answers.get(at, dict.fromkeys(some, TOO_SLOW)).items()
+        }
 
     async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Mapping[str, str | None]]

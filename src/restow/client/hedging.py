@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from restow.client.errors import ClientError, Unreachable
+from restow.client.errors import BrokerError, ClientError, Unreachable
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 T = TypeVar("T")
+
+TOO_SLOW = BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, "it takes much longer to answer than the others")
+"""What counts as the answer of a broker that was not waited for."""
 
 
 async def first_answer(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, Unreachable
-from restow.client.hedging import Stragglers
+from restow.client.hedging import TOO_SLOW, Stragglers
 from restow.client.link import Requests
 from restow.client.values import BrokerLogDirs, PartitionReassignment, ReplicaOnDisk, TopicPartitionReplica
 from restow.model import LogDir, TopicPartition
@@ -43,8 +43,7 @@ class ReplicaRequests(Requests):
         asked = tuple(brokers)
         questions = {broker: partial(_log_dirs_of, self._link, broker) for broker in asked}
         answers = await self._stragglers.answers(questions, patience_s)
-        late = BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, "it takes much longer to answer than the others")
-        return {broker: answers.get(broker, late) for broker in asked}
+        return {broker: answers.get(broker, TOO_SLOW) for broker in asked}
 
     async def alter_replica_log_dirs(
         self, targets: Mapping[TopicPartitionReplica, str]

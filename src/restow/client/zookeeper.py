@@ -75,6 +75,7 @@ class ZooKeeperAdmin:
         self,
         of: Iterable[ConfigResource],
         keys: Collection[str] | None = None,  # noqa: ARG002  a znode is read whole
+        patience_s: float | None = None,  # noqa: ARG002  (the protocol's)
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         """Return dynamic configs only: brokers' files and Kafka's defaults are not in ZooKeeper."""
         wanted = tuple(of)

@@ -115,6 +115,7 @@ class RehearsedAdmin:
         self,
         of: Iterable[ConfigResource],
         keys: Collection[str] | None = None,
+        patience_s: float | None = None,  # noqa: ARG002  (the protocol's)
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         await self._asked()
         answer: dict[ConfigResource, Mapping[str, Config] | BrokerError] = {}

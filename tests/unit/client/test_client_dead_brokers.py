@@ -10,9 +10,10 @@ import pytest
 
 from restow.client import BrokerError, KafkaAdmin, Unreachable
 from restow.client.link import Link
+from restow.client.values import ConfigResource
 from restow.sim.loop import run as run_in_virtual_time
 from restow.wire.error_codes import ErrorCode
-from restow.wire.messages import DescribeLogDirsRequest, MetadataRequest
+from restow.wire.messages import DescribeConfigsRequest, DescribeLogDirsRequest, MetadataRequest
 
 if TYPE_CHECKING:
     from restow.wire.messages import Message
@@ -43,6 +44,18 @@ class Transport:
             return SimpleNamespace(controller_id=controller)
         if isinstance(request, DescribeLogDirsRequest):
             return SimpleNamespace(error_code=0, results=[_log_dir()])
+        if isinstance(request, DescribeConfigsRequest):
+            told = [
+                SimpleNamespace(
+                    resource_type=each.resource_type,
+                    resource_name=each.resource_name,
+                    error_code=0,
+                    error_message=None,
+                    configs=[],
+                )
+                for each in request.resources
+            ]
+            return SimpleNamespace(results=told)
         return SimpleNamespace(error_code=0, error_message=None, topics=[], broker=broker)
 
     def reluctance(self, broker: int) -> tuple[bool, bool]:
@@ -72,6 +85,21 @@ def test_moves_are_listed_by_another_broker_if_the_one_asked_has_died() -> None:
         return asyncio.get_running_loop().time() - began_s
 
     assert run_in_virtual_time(main()) < 2.0
+
+
+def test_configs_of_other_brokers_are_told_without_waiting_for_one_that_hangs() -> None:
+    async def main() -> float:
+        admin = KafkaAdmin(Link(Transport(1, hung={3}), TIMEOUT_S))
+        began_s = asyncio.get_running_loop().time()
+        asked = [ConfigResource("broker", str(each)) for each in (1, 2, 3, 4)]
+        told = await admin.describe_configs(asked, {"leader.replication.throttled.rate"}, patience_s=1.0)
+        late = told[asked[2]]
+        assert isinstance(late, BrokerError)
+        assert late.code is ErrorCode.BROKER_NOT_AVAILABLE
+        assert [told[each] for each in asked if each.name != "3"] == [{}, {}, {}]
+        return asyncio.get_running_loop().time() - began_s
+
+    assert run_in_virtual_time(main()) == 1.0
 
 
 def test_moves_are_listed_by_another_broker_if_the_one_asked_hangs() -> None:

@@ -121,7 +121,10 @@ class FakeAdmin:
         )
 
     async def describe_configs(
-        self, of: Iterable[ConfigResource], keys: Collection[str] | None = None
+        self,
+        of: Iterable[ConfigResource],
+        keys: Collection[str] | None = None,
+        patience_s: float | None = None,
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         self.check()
         answer: dict[ConfigResource, Mapping[str, Config] | BrokerError] = {}

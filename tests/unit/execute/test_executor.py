@@ -245,12 +245,12 @@ def test_run_begins_a_step_later_if_it_could_not_be_throttled_for_a_moment(
     ask, silent = stage.admin.describe_configs, ["once"]
 
     async def configs(
-        of: Iterable[ConfigResource], keys: Collection[str] | None = None
+        of: Iterable[ConfigResource], keys: Collection[str] | None = None, patience_s: float | None = None
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         if "run" in stage.kinds() and silent:
             silent.pop()
             raise Unreachable("nobody answers")
-        return await ask(of, keys)
+        return await ask(of, keys, patience_s)
 
     monkeypatch.setattr(stage.admin, "describe_configs", configs)
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good

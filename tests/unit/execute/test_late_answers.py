@@ -53,11 +53,11 @@ def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> dict[Con
         return outcome
 
     async def told(
-        of: Iterable[ConfigResource], keys: Collection[str] | None = None
+        of: Iterable[ConfigResource], keys: Collection[str] | None = None, patience_s: float | None = None
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         real, admin.set_ = admin.set_, known
         try:
-            return await ask(of, keys)
+            return await ask(of, keys, patience_s)
         finally:
             admin.set_ = real
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ConfigResource
+from restow.execute.progress.observation import PATIENCE_S
 from restow.execute.run.steps import topics_now
 from restow.execute.throttle.throttles import (
     DIR_RATE,
@@ -207,7 +208,8 @@ class Throttling:
     async def _ask(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
         """Return the configs that a broker tells, and those whose topic it does not know."""
         owners = {ConfigResource(s.of, s.name) for s in settings}
-        answers = await self._admin.describe_configs(sorted(owners), {s.key for s in settings})
+        keys = {s.key for s in settings}
+        answers = await self._admin.describe_configs(sorted(owners), keys, PATIENCE_S)
         current: dict[Setting, str | None] = {}
         unknown = set()
         for setting in settings:
