@@ -60,17 +60,20 @@ with wide as (
         count(*) filter (kind = 2) > 0 as committed
     from each group by all),
 known as (
-    select *, case when messages_in = 0 then 0 else messages_in * message end counted,
-              case when messages_out = 0 then 0 else messages_out * message end bytes_consumed
-    from wide),
+    select *, case when messages_in = 0 then 0 else messages_in * message end counted from wide),
 whole as (
     select *, case when trimmed then coalesce(counted, swelling) else coalesce(swelling, counted) end bytes_in,
            coalesce(start between min(start) filter (committed) over line and max(start) filter (committed) over line, false) consumed
-    from known window line as (partition by cluster, topic, partition))
+    from known window line as (partition by cluster, topic, partition)),
+fetched as (
+    select *, case when messages_out = 0 then 0
+                   when messages_in > 0 and bytes_in > 0 then messages_out * (bytes_in / messages_in)
+                   else messages_out * message end bytes_consumed
+    from whole)
 select cluster, topic, partition, make_timestamp(start) moment, seconds, samples, size, messages_in, bytes_in,
        bytes_consumed, bytes_in * followers bytes_replicated,
        bytes_in * followers + case when consumed then bytes_consumed else 0 end bytes_out
-from whole;
+from fetched;
 
 create or replace temp view model as
 with hours as (

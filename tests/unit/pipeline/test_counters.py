@@ -113,6 +113,15 @@ def test_bytes_come_from_messages_where_records_were_deleted() -> None:
     assert made["size"].to_pylist() == [1000, 500]
 
 
+def test_consumers_fetch_messages_of_the_size_of_those_written_meanwhile() -> None:
+    """The log has 1,000 messages of 1,000 bytes; from then on messages have 100 bytes."""
+    ends = [{"at": at, "kind": END, "value": 1000 + at, "floor": 0, "followers": None} for at in (0, 60, 120)]
+    commits = [{**each, "kind": COMMIT, "name": "g"} for each in ends]
+    made = rates_of(readings(*sizes(1_000_000, 1_006_000, 1_012_000), *ends, *commits), 100, 60)
+    assert made["bytes_in"].to_pylist() == [None, 100.0, 100.0]
+    assert made["bytes_consumed"].to_pylist() == [None, 100.0, 100.0]
+
+
 def test_consumers_fetch_nothing_before_the_first_and_after_the_last_commit() -> None:
     ends = [{**each, "kind": END, "floor": 0, "followers": None} for each in sizes(60, 120, 180, 240, 300)]
     commits = [

@@ -5,7 +5,8 @@
     groups   ────────────────────┘
 
 Messages come from log end offsets. Bytes come from the leader's size where nothing was deleted, otherwise
-from messages times their average size. An interval belongs to the window it ends in.
+from messages times their average size. Consumers fetch messages of the size of those that are written in the
+same window, because most of them read what is new. An interval belongs to the window it ends in.
 """
 
 from __future__ import annotations

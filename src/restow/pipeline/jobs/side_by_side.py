@@ -89,7 +89,10 @@ def _rates(wide: _Wide) -> dict[str, Floats]:
     by_messages = np.where(wide.messages_in == 0, 0.0, wide.messages_in * message)
     by_size = np.where(wide.trimmed, np.nan, wide.swelling)
     bytes_in = _first_known(by_size, by_messages, wide.swelling)
-    consumed = np.where(wide.messages_out == 0, 0.0, wide.messages_out * message)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        written = bytes_in / wide.messages_in
+    fetched = np.where((wide.messages_in > 0) & (written > 0), written, message)
+    consumed = np.where(wide.messages_out == 0, 0.0, wide.messages_out * fetched)
     replicated = bytes_in * wide.followers
     return {
         "messages_in": wide.messages_in,
