@@ -27,6 +27,8 @@ _PAGES = (
     ("Runs", "/runs"),
     ("Audit", "/audit"),
 )
+# Without scripts, a page that has nothing to show yet asks again every three seconds.
+_COME_BACK = "<noscript><meta http-equiv='refresh' content='3'></noscript>"
 _NO_SCRIPT = "Without scripts this page does not follow changes: reload it to see them."
 
 
@@ -38,6 +40,7 @@ class Shown:
     body: str
     feed: str = ""
     status: int = 200
+    incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,8 @@ def framed(shown: Shown, around: Around) -> HTMLResponse:
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{escape(shown.title)} · Restow</title><link rel='stylesheet' href='/static/style.css'>"
-        "<link rel='icon' href='/static/icon.svg'><script src='/static/script.js' defer></script></head>"
+        "<link rel='icon' href='/static/icon.svg'><script src='/static/script.js' defer></script>"
+        f"{_COME_BACK if shown.incomplete else ''}</head>"
         f"<body{feed}><a class='skip' href='#main'>Skip to the content</a>"
         f"<header><a class='brand' href='/'>Restow</a>{_navigation(around)}{cluster}{_who(around)}</header>"
         f"<main id='main' tabindex='-1'><h1>{escape(shown.title)}</h1>"

@@ -35,6 +35,7 @@ def cluster_page(look: ClusterLook, run: RunStatus | None) -> Shown:
         title="Cluster",
         body="".join(live(name, html) for name, html in parts.items()),
         feed="/events?page=cluster",
+        incomplete=look.snapshot is None,
     )
 
 
