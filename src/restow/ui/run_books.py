@@ -71,9 +71,11 @@ class RunBook:
     prediction: Prediction | None = None
     """What was predicted as it began or was resumed last; None in journals of old versions."""
     took_s: float | None = None
+    """How long it took since then; None if it is not done."""
     steered: tuple[str, ...] = ()
     """What an operator changed while it ran: another run than was predicted."""
-    """How long it took since then; None if it is not done."""
+    held: str = ""
+    """Why a guard paused the run meanwhile; empty if none did."""
     copied: Sequence[tuple[float, float]] = ()
     """Seconds since then, and the bytes that were copied until that moment."""
     events: list[BookEvent] = field(default_factory=list)
@@ -245,6 +247,7 @@ class RunBook:
         took_s = facts.get("seconds") if self.outcome == "done" else None
         self.took_s = None if took_s is None else float(took_s)
         self.steered = tuple(map(str, facts.get("steered", ())))
+        self.held = str(facts.get("held", ""))
         self.copied = [(float(at_s), float(size)) for at_s, size in facts.get("copied", ())]
         return f"ends: {self.outcome}" + (f": {self.reason}" if self.reason else "")
 

@@ -208,9 +208,14 @@ def test_run_pauses_on_new_under_replicated_partitions_until_they_recover(stage:
     stage.after(2, lambda: stage.admin.lagging.add((name, 6)))
     stage.after(60, lambda: stage.admin.lagging.discard((name, 6)))
     plan = plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1))
-    assert stage.execute(plan, RunOptions(guards=Guards())).is_good
-    why = [each.facts["why"] for each in stage.events if each.kind == "paused"]
-    assert why == ["1 partition became under-replicated during the run, such as other-0"]
+    outcome = stage.execute(plan, RunOptions(guards=Guards()))
+    assert outcome.is_good
+    reason = "1 partition became under-replicated during the run, such as other-0"
+    assert [each.facts["why"] for each in stage.events if each.kind == "paused"] == [reason]
+    assert outcome.summary is not None
+    assert outcome.summary.held == reason
+    (told,) = predictions_told(plan, stage.world.root)
+    assert told.endswith(f" longer; a guard paused it meanwhile ({reason})")
 
 
 def test_step_waits_while_a_replica_is_out_of_sync(stage: Stage) -> None:

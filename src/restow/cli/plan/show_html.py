@@ -89,7 +89,7 @@ def _run(run: Run, prediction: Prediction) -> Section:
     began_s, took_s = prediction.start_ms / 1000, run.ledger.took_s
     usual_s = prediction.seconds.p50
     error = took_s / usual_s - 1 if took_s is not None and 0 < usual_s < inf else None
-    off = error_told(error, run.ledger.steered)
+    off = error_told(error, run.ledger.steered, run.ledger.held)
     took = "" if took_s is None else f" It took {human_duration(took_s)}{off}."
     drawn = [
         Line(name=name, points=tuple((began_s + at_s, copied) for at_s, copied in curve))

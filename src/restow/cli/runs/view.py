@@ -243,7 +243,7 @@ def rows_of(summary: Summary) -> list[tuple[str, str]]:
     rows.append(("took", took))
     if summary.prediction is not None:
         off = f"; it took {human_duration(summary.seconds)}" if summary.done else ""
-        told = error_told(summary.error, summary.steered)
+        told = error_told(summary.error, summary.steered, summary.held)
         rows.append(("predicted", range_told(summary.prediction) + off + told))
     left = "nothing"
     if summary.partitions_left:

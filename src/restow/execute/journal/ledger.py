@@ -73,6 +73,8 @@ class RunLedger:
     """How long the run took since then; None if it is not done."""
     steered: tuple[str, ...] = ()
     """What an operator has changed since then, by `restow control`."""
+    held: str = ""
+    """Why a guard paused the run meanwhile; empty if none did."""
     copied: tuple[tuple[float, float], ...] = ()
     """Seconds since then, and the bytes copied until that moment; empty until the run has ended."""
 
@@ -290,6 +292,7 @@ def _ended(ledger: RunLedger, facts: Any) -> RunLedger:
         outcome=outcome,
         took_s=None if took_s is None else float(took_s),
         steered=tuple(map(fields.text, facts.get("steered", ()))),
+        held=fields.text(facts.get("held", "")),
         copied=copied,
     )
 

@@ -166,7 +166,7 @@ def predictions_told(plan: Plan, journal: str | PathLike[str] | None = None) -> 
         if predicted is not None and took_s is not None:
             usual_s = predicted.seconds.p50
             error = took_s / usual_s - 1 if 0 < usual_s < inf else None
-            off = error_told(error, run.ledger.steered)
+            off = error_told(error, run.ledger.steered, run.ledger.held)
             took = f"it took {human_duration(took_s)}"
             return (f"run {run.name}: predicted {range_told(predicted)}; {took}{off}",)
     return ()

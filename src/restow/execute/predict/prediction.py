@@ -197,16 +197,16 @@ def range_told(prediction: Prediction) -> str:
     return f"{middle}{rest} (P10 {low}, P90 {high}), by the {prediction.by}{guess}"
 
 
-def error_told(error: float | None, steered: Sequence[str] = ()) -> str:
+def error_told(error: float | None, steered: Sequence[str] = (), held: str = "") -> str:
     """Say how far off a prediction was, like `, 3.8% longer`; nothing if that is not known.
 
-    A run that an operator has `steered` is another one than was predicted.
+    A run that an operator has `steered` is another one than was predicted. `held` says why a guard paused it.
     """
+    guard = f"; a guard paused it meanwhile ({held})" if held else ""
     if steered:
-        return f"; an operator changed it meanwhile ({', '.join(steered)})"
-    if error is None:
-        return ""
-    return f", {abs(error):.1%} {'longer' if error > 0 else 'less'}"
+        return f"; an operator changed it meanwhile ({', '.join(steered)}){guard}"
+    off = "" if error is None else f", {abs(error):.1%} {'longer' if error > 0 else 'less'}"
+    return off + guard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

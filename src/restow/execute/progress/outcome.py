@@ -77,6 +77,8 @@ class Summary:
     busiest_bytes: int = 0
     steered: tuple[str, ...] = ()
     """What an operator has changed meanwhile, such as `throttle`: the prediction is of a run without that."""
+    held: str = ""
+    """Why a guard paused the run meanwhile; empty if none did."""
 
     @property
     def mean_rate(self) -> float:

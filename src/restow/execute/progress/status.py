@@ -318,6 +318,7 @@ class RunReporter:
             "copied": copied,
             "measured": measured,
             "steered": list(self._pace.steered),
+            "held": self._pace.held,
         }
 
     @property
@@ -353,6 +354,7 @@ class RunReporter:
             busiest="" if busiest is None else str(busiest[0]),
             busiest_bytes=0 if busiest is None else busiest[1],
             steered=tuple(self._pace.steered),
+            held=self._pace.held,
         )
 
     def _nothing_left(self, _: RestOfRun) -> float | None:

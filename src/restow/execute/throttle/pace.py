@@ -55,6 +55,8 @@ class Pace:
         self.stop: str | None = None
         self.steered: dict[str, None] = {}
         """What an operator has changed, in that order: throttle, concurrency, paused."""
+        self.held = ""
+        """Why a guard has paused the run; empty if none has."""
         self._asked_to_pause = False
         self._alarm: str | None = None
         self._told: str | None = None
@@ -102,6 +104,8 @@ class Pace:
         self._follow_the_hour()
         if self.paused != self._told:
             self._told = self.paused
+            if self._told is not None and self._told == self._alarm:
+                self.held = self._told
             self._tell("paused" if self._told else "goes on", **({"why": self._told} if self._told else {}))
 
     def ask(self, request: ControlRequest) -> None:

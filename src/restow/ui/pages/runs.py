@@ -186,6 +186,8 @@ def _predicted(book: RunBook) -> Iterator[Tile]:
         yield Tile(value="changed", name=f"by an operator meanwhile: {', '.join(book.steered)}")
     elif book.ended_ms is None and book.status is not None and book.status.predicted is not None:
         ahead = book.status.predicted.ahead_s
+    if book.held:
+        yield Tile(value="paused", name=f"by a guard meanwhile: {book.held}")
     if ahead is not None:
         words = "ahead of the prediction" if ahead >= 0 else "behind the prediction"
         yield Tile(value=human_duration(abs(ahead)), name=words)
