@@ -4,7 +4,7 @@
                      median of ten; and all bytes that come over the network for it, with an empty cache
     100,000 moves    the plan's page and the timeline of a run that is under way, the same way; then the page
                      is scrolled for two seconds, and the longest frame counts
-    events           from the moment that an entry is in the journal until 50 viewers have it: 49 that read
+    events           from just before an entry is written until 50 viewers have it: 49 that read
                      the stream as it comes, and one Chromium, in which it has to be on the page
     memory           of the server that did all of this, at most
 
@@ -18,6 +18,7 @@ import math
 import tempfile
 import threading
 import time
+from concurrent.futures import wait
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -118,8 +119,8 @@ def _events(page: Any, server: Server, site: LargeSite) -> float:
     took = []
     try:
         for _ in range(EVENTS):
-            name = str(site.move_on())
             written = time.monotonic()
+            name = str(site.move_on())
             page.wait_for_selector(f"#events td:has-text('{name}')")
             in_chromium = time.monotonic() - written
             seen = viewers.seen(name.encode())
@@ -151,10 +152,13 @@ class Viewers:
             time.sleep(0.05)
 
     def stop(self) -> None:
+        """Hang up all of them."""
         for task in self._tasks:
             task.cancel()
+        wait(self._tasks)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
     def seen(self, words: bytes) -> list[float]:
         """Wait until every viewer has had this, and return when each had it."""

@@ -100,13 +100,16 @@ class LargeSite:
     _done: int = 0
 
     def move_on(self, count: int = 20) -> TopicPartition:
-        """Write that some moves arrived and others were submitted; return the last that was submitted."""
+        """Write that some moves arrived and others were submitted; return the first that was submitted.
+
+        Events name the first few of many partitions.
+        """
         arrived = self.steps[self._done : self._done + count]
         begun = self.steps[self._done + count : self._done + 2 * count]
         self._done += count
         self.journal.write("finished", steps=[step_document(each) for each in arrived])
         self.journal.write("submit", steps=[step_document(each) for each in begun])
-        return begun[-1].partition
+        return begun[0].partition
 
 
 @contextmanager
