@@ -34,7 +34,7 @@ ALLOWED = {
     "kafka": ("assignors/adapters", "wire", "client"),
     "google_crc32c": ("wire", "cluster/log"),
     "kazoo": ("cluster/store", "client"),
-    "sqlite3": ("cluster/store",),
+    "sqlite3": ("cluster/store", "ui"),
     "aiokafka": ("assignors/adapters",),
     "starlette": ("ui", "cli/ui"),
     "uvicorn": ("ui", "cli/ui"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from restow.errors import InvalidInput
+from restow.errors import InvalidInput, RestowError
 from restow.execute.run.control import LEAVE, Control, ControlRequest
 from restow.execute.throttle.hours import HourlyThrottle
 from restow.runtime.disk import SystemDisk
@@ -78,7 +80,15 @@ class Actions:
         title, asked = f"plan {form.name}", filled(given)
         name, folder = site.store.new(self._said(who, title, asked))
         command = site.commands.make_plan(form, given, str(folder / PLAN))
-        return self._start(who, name, folder, command, title, plan_address(name), asked)
+        prepare = partial(self._prepare, name)
+        return self._start(who, name, folder, command, title, plan_address(name), asked, prepare)
+
+    def _prepare(self, name: str, job: CommandJob) -> None:  # noqa: ARG002
+        """Read a plan as soon as it is there, so that nobody who looks at it has to wait for that."""
+        stored = self._site.store.get(name)
+        if stored is not None and stored.is_there:
+            with suppress(RestowError, OSError):  # said to those who look at it
+                self._site.store.read(stored)
 
     async def upload(self, who: UiSession, title: str, body: bytes) -> CommandJob:
         """Take a plan file or Kafka's JSON, and let the command read it."""
@@ -95,6 +105,7 @@ class Actions:
         def accept(job: CommandJob) -> None:
             if is_plan and job.code == 0:
                 path.rename(folder / PLAN)
+            self._prepare(name, job)
 
         return self._start(who, name, folder, command, f"upload {title}", plan_address(name), {}, accept)
 

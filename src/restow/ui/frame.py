@@ -162,12 +162,12 @@ def at(ms: int | None) -> Markup:
     )
 
 
-def pager(path: str, number: int, pages: int, **query: object) -> str:
-    """Return links to the pages of a long list."""
+def pager(path: str, number: int, pages: int, *, part: str = "", **query: object) -> str:
+    """Return links to the pages of a long list, which may be a part of its page."""
     if pages <= 1:
         return ""
     links: Iterable[str] = (
-        link(name, address(path, page=to, **query))
+        link(name, address(path, page=to, **query) + (f"#{part}" if part else ""))
         for name, to in (("first", 1), ("previous", number - 1), ("next", number + 1), ("last", pages))
         if 1 <= to <= pages and to != number
     )

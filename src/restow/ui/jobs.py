@@ -56,7 +56,7 @@ class CommandJob:
     run: str = ""
     """The run that it carries out, once that has begun."""
     then: Callable[[CommandJob], object] | None = None
-    """What to do when it has ended, before anybody hears of it."""
+    """What to do when it has ended, in a thread, before anybody hears of it."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -170,7 +170,7 @@ class Jobs:
                 async with self._turns:
                     await self._watched(job, command)
             if job.then is not None:
-                job.then(job)
+                await asyncio.to_thread(job.then, job)
         finally:
             job.ended.set()
             self._changed()

@@ -24,6 +24,11 @@ class Paged(Generic[T]):
 
 def paged(rows: Sequence[T], number: int, size: int) -> Paged[T]:
     """Return a page; the nearest one if there is none of that number."""
-    pages = max(1, ceil(len(rows) / size))
-    number = min(max(number, 1), pages)
+    number, pages = page_of(len(rows), number, size)
     return Paged(rows[(number - 1) * size : number * size], number, pages, len(rows))
+
+
+def page_of(total: int, number: int, size: int) -> tuple[int, int]:
+    """Return the number of the nearest page, and how many there are."""
+    pages = max(1, ceil(total / size))
+    return min(max(number, 1), pages), pages

@@ -3,7 +3,7 @@
 <journals>/ui/<cluster id>/
   audit.jsonl
   plans/20261115-082137-3f9a/
-    request.json  plan.json  out.json  err.txt
+    request.json  plan.json  out.json  err.txt  (of a large plan also shown.json  moves.sqlite)
     rehearsals/20261115-082240-77b0/
       request.json  out.json  err.txt
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PLAN, REQUEST = "plan.json", "request.json"
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}")
-_KEPT_PLANS, _KEPT_MOVES = 4, 100_000
+_KEPT_PLANS = 8
 _MOST_BYTES = 512 * 1024 * 1024
 
 
@@ -97,7 +97,7 @@ class PlanStore:
         name = Path(runs_of(SystemDisk(), root, cluster_id).folder).name
         self.folder = Path(root) / "ui" / name
         self._clock = clock
-        self._read: OrderedDict[str, ShownPlan] = OrderedDict()
+        self._read: OrderedDict[str, tuple[tuple[int, int], ShownPlan]] = OrderedDict()
 
     def new_id(self) -> str:
         """Return an unused id, made from the time."""
@@ -127,17 +127,15 @@ class PlanStore:
 
     def read(self, stored: StoredPlan) -> ShownPlan:
         """Return a plan as pages show it. The latest few are kept in memory."""
-        if stored.id not in self._read:
-            found = shown_plan(stored.path)
-            while self._read and not self._has_room(found):
+        found = stored.path.stat()
+        mark = found.st_size, found.st_mtime_ns
+        known = self._read.get(stored.id)
+        if known is None or known[0] != mark:
+            known = mark, shown_plan(stored.path)
+            self._read[stored.id] = known
+            while len(self._read) > _KEPT_PLANS:
                 self._read.popitem(last=False)
-            self._read[stored.id] = found
-        self._read.move_to_end(stored.id)
-        return self._read[stored.id]
-
-    def _has_room(self, found: ShownPlan) -> bool:
-        moves = sum(len(each.moves) for each in (found, *self._read.values()))
-        return len(self._read) < _KEPT_PLANS and moves <= _KEPT_MOVES
+        return known[1]
 
     def rehearsal(self, plan: StoredPlan, name: str) -> StoredRehearsal | None:
         """Return a rehearsal of a plan by its id."""

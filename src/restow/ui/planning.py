@@ -12,8 +12,10 @@ from starlette.routing import Route
 from restow.errors import InvalidInput
 from restow.ui.answers import form_of, number_of, text_of
 from restow.ui.large_files import comparison, kafka_files
+from restow.ui.moves import MoveFilter
 from restow.ui.pages.comparison import compare_page
 from restow.ui.pages.plans import (
+    ROWS,
     approve_form,
     new_plan_page,
     plan_page,
@@ -114,9 +116,10 @@ class PlanPages:
         if session is not None and commands.execute is not None and commands.cluster:
             filled = ({}, "") if rehearses else (given or {}, wrong)
             actions += approve_form(stored, found, commands.execute, session, *filled)
-        number = number_of(request, "page", 1)
+        wanted = _wanted(request)
+        moves = await asyncio.to_thread(found.moves.page, number_of(request, "page", 1), ROWS, wanted)
         brokers = await self._broker_changes(stored.id, found)
-        shown = plan_page(stored, found, brokers, number, actions)
+        shown = plan_page(stored, found, brokers, moves, wanted, actions)
         return self._framed(request, shown)
 
     async def _broker_changes(self, name: str, found: ShownPlan) -> tuple[BrokerChange, ...]:
@@ -167,3 +170,9 @@ class PlanPages:
         given = {str(key): str(value) for key, value in dict(found.request.get("given", {})).items()}
         again = "" if session is None or form is None else rehearse_form(stored, form, session, given)
         return self._framed(request, rehearsal_page(stored, found, job, number, again))
+
+
+def _wanted(request: Request) -> MoveFilter:
+    """Return which moves of a plan somebody wants to see. An empty field of the form asks for all."""
+    broker = number_of(request, "broker") if text_of(request, "broker", "") else None
+    return MoveFilter(topic=text_of(request, "topic", "").strip(), broker=broker)

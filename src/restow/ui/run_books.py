@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
+from sys import intern
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
@@ -17,6 +19,7 @@ from restow.plan.files.text import partition_of, step_of
 from restow.runtime.disk import SystemDisk
 from restow.sizes import count, human_bytes
 from restow.ui.large_files import run_start
+from restow.ui.moves import ListedMoves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     from restow.execute.progress.status import RunStatus
     from restow.execute.run.lock import Holder
     from restow.model import TopicPartition
-    from restow.ui.large_files import RunStart, ShownMove
+    from restow.ui.large_files import RunStart
+    from restow.ui.moves import Moves
 
 _SHOWN = 3
 _MOST_EVENTS = 5_000
@@ -56,6 +60,8 @@ class RunBook:
 
     name: str
     folder: Path
+    keep: Path
+    """Where to keep what is shown of a large one."""
     start: RunStart | None = None
     """Its first entry: the plan, and what was predicted. None until that has been read."""
     who: str = ""
@@ -68,6 +74,8 @@ class RunBook:
     times: dict[TopicPartition, PartitionTimes] = field(default_factory=dict)
     arrived_bytes: list[tuple[int, int]] = field(default_factory=list)
     """Moments, and the bytes of all moves that had arrived by then."""
+    arrived: int = 0
+    """How many moves have arrived."""
     prediction: Prediction | None = None
     """What was predicted as it began or was resumed last; None in journals of old versions."""
     took_s: float | None = None
@@ -87,7 +95,6 @@ class RunBook:
     _read: int = 0
     _entries: int = 0
     _seen: tuple[tuple[int, int], ...] = ()
-    _moves: dict[TopicPartition, ShownMove] = field(default_factory=dict)
     _seen_copied: CopiedCurve = field(default_factory=CopiedCurve)
     _done_before: int = 0
 
@@ -101,9 +108,9 @@ class RunBook:
         return self.took_s / usual_s - 1 if self.took_s is not None and 0 < usual_s < inf else None
 
     @property
-    def order(self) -> Sequence[ShownMove]:
+    def order(self) -> Moves:
         """The moves in the order of their first steps."""
-        return () if self.start is None else self.start.moves
+        return ListedMoves() if self.start is None else self.start.moves
 
     @property
     def moves(self) -> int:
@@ -120,10 +127,6 @@ class RunBook:
     @property
     def title(self) -> str:
         return "" if self.start is None else self.start.title
-
-    @property
-    def arrived(self) -> int:
-        return len(self.arrived_bytes)
 
     def refresh(self, disk: SystemDisk) -> bool:
         """Read what has been added, and return whether there was anything."""
@@ -164,7 +167,7 @@ class RunBook:
             file.seek(max(0, size - 1))
             if not size or file.read(1) != b"\n":
                 return False
-        self.start = run_start(path, size)
+        self.start = run_start(path, size, self.keep)
         self._read, self._entries = size, 1
         if self.start is not None:
             self._took(self._began(self.start), self.start.at_ms)
@@ -182,7 +185,6 @@ class RunBook:
             self.events.append(BookEvent(at_ms, words))
 
     def _began(self, start: RunStart) -> str:
-        self._moves = {move.partition: move for move in start.moves}
         self.began_ms, self.undo_of = start.at_ms, start.facts.get("undo_of")
         self.who = _who(start.facts)
         self._predict(start.prediction)
@@ -201,28 +203,24 @@ class RunBook:
         self.prediction = prediction
         self.took_s, self.copied, self._seen_copied = None, (), CopiedCurve()
 
-    def _named(self, steps: Iterable[Any]) -> list[TopicPartition]:
-        """Return the partitions of steps as the plan has them: so many names need no second copy."""
-        names = (step_of(each).partition for each in steps)
-        return [self._moves[name].partition if name in self._moves else name for name in names]
-
     def _submit(self, facts: Mapping[str, Any], at_ms: int) -> str:
-        names = self._named(facts["steps"])
+        names = _named(facts["steps"])
         for name in names:
             self.times.setdefault(name, PartitionTimes(at_ms))
         self.outcome, self.ended_ms = None, None
         return f"submits {_some(names)}"
 
     def _finished(self, facts: Mapping[str, Any], at_ms: int) -> str:
-        names = self._named(facts["steps"])
+        names = _named(facts["steps"])
         done = self.arrived_bytes[-1][1] if self.arrived_bytes else 0
+        moves = self.order.of(names)
         for name in names:
             times = self.times.setdefault(name, PartitionTimes(at_ms))
             if times.ended_ms is None:
-                move = self._moves.get(name)
-                done += 0 if move is None else move.bytes_to_copy
-                self.arrived_bytes.append((at_ms, done))
+                done += moves[name].bytes_to_copy if name in moves else 0
+                self.arrived += 1
             times.ended_ms = at_ms
+        self.arrived_bytes.append((at_ms, done))
         return f"{_some(names)} arrived"
 
     def _dropped(self, facts: Mapping[str, Any], at_ms: int) -> str:
@@ -265,11 +263,12 @@ _TAKES: dict[str, Callable[[RunBook, Mapping[str, Any], int], str]] = {
 
 
 class RunBooks:
-    """All runs of a cluster."""
+    """All runs of a cluster. Several threads may refresh them."""
 
     def __init__(self, root: str) -> None:
         self.root = root
         self._disk = SystemDisk()
+        self._turn = Lock()
         self._cluster_id: str | None = None
         self._books: dict[str, RunBook] = {}
         self.holder: Holder | None = None
@@ -295,9 +294,14 @@ class RunBooks:
 
     def refresh(self, cluster_id: str) -> set[str]:
         """Read what is new, and return the names of the runs that have changed."""
+        with self._turn:
+            return self._refresh(cluster_id)
+
+    def _refresh(self, cluster_id: str) -> set[str]:
         if cluster_id != self._cluster_id:
             self._cluster_id, self._books = cluster_id, {}
         runs = runs_of(self._disk, self.root, cluster_id)
+        keep = Path(self.root) / "ui" / Path(runs.folder).name / "journals"
         changed = set()
         try:
             names, self.wrong = runs.names(), ""
@@ -306,7 +310,7 @@ class RunBooks:
         for name in names:
             book = self._books.get(name)
             if book is None:
-                book = self._books[name] = RunBook(name, Path(runs.path(name)))
+                book = self._books[name] = RunBook(name, Path(runs.path(name)), keep / name)
             if book.refresh(self._disk):
                 changed.add(name)
         for gone in self._books.keys() - set(names):
@@ -329,6 +333,12 @@ def _mark(path: Path) -> tuple[int, int]:
 def _who(facts: Mapping[str, Any]) -> str:
     who = facts.get("who") or {}
     return f"{who.get('user', 'somebody')} on {who.get('host', 'some machine')}"
+
+
+def _named(steps: Iterable[Any]) -> list[TopicPartition]:
+    """Return the partitions of steps. Their topics share their names."""
+    names = (step_of(each).partition for each in steps)
+    return [each._replace(topic=intern(each.topic)) for each in names]
 
 
 def _some(names: Iterable[object]) -> str:

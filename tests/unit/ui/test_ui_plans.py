@@ -110,6 +110,21 @@ def test_plan_is_made_rehearsed_downloaded_and_compared(visitor: Visitor, site: 
     ]
 
 
+def test_moves_of_a_plan_are_searched_by_topic_and_broker(visitor: Visitor, site: Site) -> None:
+    made = visitor.post("/plans", {"csrf": visitor.csrf, "kind": "balance"}).headers["location"]
+    whole = ended(visitor, site, made)
+    found = list(site.store.read(site.store.all()[0]).moves)
+    moves, there = len(found), sum(3 in (*each.before, *each.after) for each in found)
+    assert f"Moves: {moves}" in whole
+    assert "orders-" in visitor.get(f"{made}?topic=ORD&broker=").text
+    assert 0 < there < moves
+    assert f"{there} of {moves} moves" in visitor.get(f"{made}?topic=ord&broker=3").text
+    nothing = visitor.get(f"{made}?topic=%3Cb%3E&broker=77")
+    assert f"0 of {moves} moves" in nothing.text
+    assert "value='&lt;b&gt;'" in nothing.text
+    assert visitor.get(f"{made}?broker=three").status == 400
+
+
 def test_command_that_refuses_is_quoted(visitor: Visitor, site: Site) -> None:
     made = visitor.post("/plans", {"csrf": visitor.csrf, "kind": "drain", "brokers": "<b>77</b>"})
     text = ended(visitor, site, made.headers["location"])

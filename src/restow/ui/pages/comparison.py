@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from restow.model import TopicPartition
     from restow.plan.explain.view import BrokerChange
     from restow.plan.judge.compare import PlanComparison
-    from restow.ui.large_files import ShownMove, ShownPlan
+    from restow.ui.large_files import ShownPlan
+    from restow.ui.moves import ShownMove
     from restow.ui.plan_store import StoredPlan
 
 _ROWS, _DRAWN = 100, 60
@@ -58,7 +59,10 @@ def _sections(
             note="Bytes after the first plan (grey) and after the second.",
             parts=(picture,),
         )
-    first, second = ({move.partition: move for move in plan.moves} for plan in plans)
+    first, second = (
+        plan.moves.of([*found.different[:_ROWS], *only[:_ROWS]])
+        for plan, only in zip(plans, found.only, strict=True)
+    )
     if found.different:
         yield Section(title="Another way", parts=(_different(found.different, first, second),))
     for name, only, moves in (("first", found.only[0], first), ("second", found.only[1], second)):
@@ -95,10 +99,10 @@ def _different(
 ) -> str:
     rows = [
         (partition_link(each), ids(first[each].before), ids(first[each].after), ids(second[each].after))
-        for each in names
+        for each in names[:_ROWS]
     ]
     heads = ("partition", "from", "to, by the first", "to, by the second")
-    return table(heads, rows, left=4, most=_ROWS, caption="partitions that go another way")
+    return table(heads, rows, left=4, caption="partitions that go another way") + _more(names)
 
 
 def _only(names: Sequence[TopicPartition], moves: Mapping[TopicPartition, ShownMove]) -> str:
@@ -109,6 +113,11 @@ def _only(names: Sequence[TopicPartition], moves: Mapping[TopicPartition, ShownM
             ids(moves[each].after),
             human_bytes(moves[each].bytes_to_copy),
         )
-        for each in names
+        for each in names[:_ROWS]
     ]
-    return table(("partition", "from", "to", "to copy"), rows, left=3, most=_ROWS, caption="only in one plan")
+    heads = ("partition", "from", "to", "to copy")
+    return table(heads, rows, left=3, caption="only in one plan") + _more(names)
+
+
+def _more(names: Sequence[TopicPartition]) -> str:
+    return paragraph(f"and {len(names) - _ROWS:,} more") if len(names) > _ROWS else ""

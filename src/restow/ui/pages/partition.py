@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from restow.model import BrokerId, TopicPartition
-    from restow.ui.large_files import ShownMove, ShownPlan
+    from restow.ui.large_files import ShownPlan
+    from restow.ui.moves import ShownMove
     from restow.ui.plan_store import StoredPlan
     from restow.ui.run_books import RunBook, RunBooks
     from restow.ui.watching import ClusterLook
@@ -95,7 +96,7 @@ def partition_parts(
 
 
 def _move_of(book: RunBook, name: TopicPartition) -> ShownMove | None:
-    return next((each for each in book.order if each.partition == name), None)
+    return book.order.of([name]).get(name)
 
 
 def _was(name: TopicPartition, books: RunBooks) -> Iterator[_Stage]:
@@ -134,7 +135,7 @@ def _will_be(
         if move is not None and waits and books.is_active(book) and move.after != target:
             yield _Stage(soon, Markup(f"when run {run_link(book.name)} ends"), _resting(move.after))
     for stored, plan in plans:
-        move = next((each for each in plan.moves if each.partition == name), None)
+        move = plan.moves.of([name]).get(name)
         if move is not None and move.after != found.replicas:
             made = link(stored.title, plan_address(stored.id))
             yield _Stage(soon, Markup(f"if the plan {made} is run"), _resting(move.after))

@@ -13,6 +13,7 @@ from restow.ui.addresses import plan_address
 from restow.ui.forms import command_fields, text_field
 from restow.ui.frame import Shown, address, at, hidden, live, pager
 from restow.ui.lists import paged
+from restow.ui.moves import EVERY_MOVE
 from restow.ui.pages.links import ids, partition_link
 
 if TYPE_CHECKING:
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from restow.ui.commands import CommandForm, CommandLine
     from restow.ui.jobs import CommandJob
     from restow.ui.large_files import ShownPlan
+    from restow.ui.lists import Paged
+    from restow.ui.moves import MoveFilter, ShownMove
     from restow.ui.plan_store import StoredPlan
     from restow.ui.sessions import UiSession
 
-_ROWS = 100
+ROWS = 100
 _DRAWN = 60
 _NAMED = 20
 _RATES = (10_000_000, 50_000_000, 200_000_000)
@@ -36,7 +39,7 @@ def plans_page(
     plans: Sequence[StoredPlan], commands: CommandLine, session: UiSession | None, number: int
 ) -> Shown:
     """Return the list of plans, with the ways to a new one for those who may."""
-    found = paged(plans, number, _ROWS)
+    found = paged(plans, number, ROWS)
     rows = [
         (
             link(each.title, plan_address(each.id)),
@@ -51,7 +54,7 @@ def plans_page(
     listed = table(heads, rows, left=4, caption="plans") if rows else paragraph("No plan was made here yet.")
     turn = pager("/plans", found.number, found.pages)
     new = _ways(commands, session) if session is not None else ""
-    compare = _compare_form([each for each in plans if each.is_there][:_ROWS])
+    compare = _compare_form([each for each in plans if each.is_there][:ROWS])
     return Shown(title="Plans", body=f"{new}<section><h2>Made here</h2>{listed}{turn}</section>{compare}")
 
 
@@ -132,9 +135,17 @@ def unfinished_page(stored: StoredPlan, job: CommandJob | None) -> Shown:
 
 
 def plan_page(
-    stored: StoredPlan, found: ShownPlan, brokers: Sequence[BrokerChange], number: int, actions: str
+    stored: StoredPlan,
+    found: ShownPlan,
+    brokers: Sequence[BrokerChange],
+    moves: Paged[ShownMove],
+    wanted: MoveFilter,
+    actions: str,
 ) -> Shown:
-    """Return one plan: what it changes, why, and what it may cost. `actions` are the forms of an operator."""
+    """Return one plan: what it changes, why, and what it may cost; and a page of the moves that are wanted.
+
+    `actions` are the forms of an operator.
+    """
     told, plan = stored.told() or {}, found.head
     facts = (
         ("cluster", plan.cluster_id),
@@ -155,7 +166,9 @@ def plan_page(
         *map(section, _sections(plan, told)),
         section(Section(title="Brokers", note="Bytes before (grey) and after.", parts=_brokers(brokers))),
         actions,
-        section(Section(title=f"Moves: {len(found.moves):,}", parts=_moves(stored, found, number))),
+        f"<section id='moves'><h2>Moves: {len(found.moves):,}</h2>",
+        _moves(stored, found, moves, wanted),
+        "</section>",
     ]
     return Shown(title=plan.title or stored.title, body="".join(parts))
 
@@ -235,8 +248,8 @@ def _brokers(brokers: Sequence[BrokerChange]) -> tuple[str, ...]:
     return picture, table(heads, rows, caption="brokers"), told
 
 
-def _moves(stored: StoredPlan, plan: ShownPlan, number: int) -> tuple[str, ...]:
-    found = paged(plan.moves, number, _ROWS)
+def _moves(stored: StoredPlan, plan: ShownPlan, found: Paged[ShownMove], wanted: MoveFilter) -> str:
+    where, broker = plan_address(stored.id), "" if wanted.broker is None else str(wanted.broker)
     rows = [
         (
             partition_link(each.partition),
@@ -248,8 +261,15 @@ def _moves(stored: StoredPlan, plan: ShownPlan, number: int) -> tuple[str, ...]:
         for each in found.rows
     ]
     heads = ("partition", "from", "to", "to copy", "why")
-    turn = pager(plan_address(stored.id), found.number, found.pages)
-    return table(heads, rows, left=5, caption="moves in their order"), turn
+    turn = pager(where, found.number, found.pages, part="moves", topic=wanted.topic, broker=broker)
+    form = (
+        f"<form class='row' method='get' action='{where}#moves' role='search'>"
+        f"{text_field('topic', 'Topic contains', wanted.topic)}"
+        f"{text_field('broker', 'From or to broker', broker, example='3')}<button>Search</button></form>"
+    )
+    told = paragraph(f"{found.total:,} of {count(len(plan.moves), 'move')}") if wanted != EVERY_MOVE else ""
+    shown = table(heads, rows, left=5, caption="moves in their order") if rows else ""
+    return form + told + shown + turn
 
 
 def approve_form(

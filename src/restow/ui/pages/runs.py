@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from restow.execute.progress.status import RunStatus
-    from restow.ui.large_files import ShownMove
+    from restow.ui.moves import ShownMove
     from restow.ui.run_books import PartitionTimes, RunBook, RunBooks
 
 _ROWS = 100
@@ -317,7 +317,7 @@ def _thinned(points: Sequence[tuple[int, int]], most: int = 400) -> Sequence[tup
 def _moves(book: RunBook, number: int) -> str:
     if book.start is None:
         return ""
-    found = paged(book.order, number, _ROWS)
+    found = book.order.page(number, _ROWS)
     whole_ms = max((book.ended_ms or book.last_ms) - book.began_ms, 1)
     rows = [_move_row(book, each, whole_ms) for each in found.rows]
     heads = ("partition", "from", "to", "to copy", "from begin to arrival", "begun", "arrived", "why")
