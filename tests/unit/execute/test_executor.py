@@ -98,6 +98,21 @@ def test_run_moves_partitions_of_special_topics_one_at_a_time(stage: Stage) -> N
     assert stage.admin.most_moving == 1
 
 
+def test_special_topics_do_not_wait_for_partitions_that_cannot_move(stage: Stage) -> None:
+    stage.admin.add("__consumer_offsets", [(1, 2)] * 2, size=MB)
+    special = plan_for(stage, [(1, 3)] * 2, "__consumer_offsets").moves
+    plan = plan_for(stage, AWAY)
+    both = Plan(cluster_id="fake", created_ms=0, moves=(*special, *plan.moves))
+    stage.hooks.append(lambda _: stage.admin.brokers.discard(4))
+    outcome = stage.execute(both, RunOptions(give_up_s=30))
+    stage.hooks.clear()
+    assert (outcome.ending, outcome.reason) == (Ending.STUCK, "t-1: broker 4 is not there")
+    assert stage.replicas("__consumer_offsets") == [(1, 3)] * 2
+    stage.admin.brokers.add(4)
+    assert stage.resume().is_good
+    assert stage.replicas() == AWAY
+
+
 def test_plan_that_the_judge_finds_broken_is_refused(stage: Stage) -> None:
     plan = plan_for(stage, AWAY)
     halfway = replace(plan.moves[0], after=(1, 2, 3))

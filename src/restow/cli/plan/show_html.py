@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING
 
 from restow.cli.plan.show_view import limits_of, times
@@ -87,9 +86,7 @@ def _sections(
 def _run(run: Run, prediction: Prediction) -> Section:
     """Return what was predicted of the plan's last run, and what happened."""
     began_s, took_s = prediction.start_ms / 1000, run.ledger.took_s
-    usual_s = prediction.seconds.p50
-    error = took_s / usual_s - 1 if took_s is not None and 0 < usual_s < inf else None
-    off = error_told(error, run.ledger.steered, run.ledger.held)
+    off = error_told(prediction.seconds.p50, took_s, run.ledger.steered, run.ledger.held)
     took = "" if took_s is None else f" It took {human_duration(took_s)}{off}."
     drawn = [
         Line(name=name, points=tuple((began_s + at_s, copied) for at_s, copied in curve))

@@ -242,8 +242,9 @@ def rows_of(summary: Summary) -> list[tuple[str, str]]:
         )
     rows.append(("took", took))
     if summary.prediction is not None:
-        off = f"; it took {human_duration(summary.seconds)}" if summary.done else ""
-        told = error_told(summary.error, summary.steered, summary.held)
+        took_s = summary.seconds if summary.done else None
+        off = "" if took_s is None else f"; it took {human_duration(took_s)}"
+        told = error_told(summary.predicted_s, took_s, summary.steered, summary.held)
         rows.append(("predicted", range_told(summary.prediction) + off + told))
     left = "nothing"
     if summary.partitions_left:

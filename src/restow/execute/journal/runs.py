@@ -13,7 +13,6 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,9 +163,7 @@ def predictions_told(plan: Plan, journal: str | PathLike[str] | None = None) -> 
     for run in reversed(_runs_of_plan(plan, journal)):
         predicted, took_s = run.ledger.prediction, run.ledger.took_s
         if predicted is not None and took_s is not None:
-            usual_s = predicted.seconds.p50
-            error = took_s / usual_s - 1 if 0 < usual_s < inf else None
-            off = error_told(error, run.ledger.steered, run.ledger.held)
+            off = error_told(predicted.seconds.p50, took_s, run.ledger.steered, run.ledger.held)
             took = f"it took {human_duration(took_s)}"
             return (f"run {run.name}: predicted {range_told(predicted)}; {took}{off}",)
     return ()

@@ -19,7 +19,7 @@ from restow.plan.flow.forecast import carry_out, leader_of
 from restow.plan.flow.movement import Movement
 from restow.plan.flow.sharing import sharing
 from restow.plan.schedule.admission import Admission
-from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
+from restow.plan.schedule.schedule import Schedule
 from restow.plan.schedule.traffic import Way
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def run_schedule(
     """
     clock = _ModelClock(movement, start_ms)
     holding = WaitReasons(clock, OtherTools({}), special_last=options.special_last)
-    holding.ordinary.update(name for name in schedule.partitions if name.topic not in SPECIAL_TOPICS)
+    holding.expect(schedule.partitions)
     admission = schedule.admission
     admission.held = lambda step: holding.reason(step, None, busy=not admission.idle)
     _follow_throttle(movement, clock, options)
@@ -157,7 +157,7 @@ def run_schedule(
 
     def finished(step: Step) -> None:
         if step.partition not in schedule.partitions:
-            holding.ordinary.discard(step.partition)
+            holding.settle(step.partition)
             arrived(step)
 
     run = carry_out(

@@ -197,16 +197,20 @@ def range_told(prediction: Prediction) -> str:
     return f"{middle}{rest} (P10 {low}, P90 {high}), by the {prediction.by}{guess}"
 
 
-def error_told(error: float | None, steered: Sequence[str] = (), held: str = "") -> str:
-    """Say how far off a prediction was, like `, 3.8% longer`; nothing if that is not known.
+def error_told(
+    predicted_s: float | None, took_s: float | None, steered: Sequence[str] = (), held: str = ""
+) -> str:
+    """Say how far off a prediction was, like `, 3.8% longer`; nothing if that is not known, or under a second.
 
     A run that an operator has `steered` is another one than was predicted. `held` says why a guard paused it.
     """
     guard = f"; a guard paused it meanwhile ({held})" if held else ""
     if steered:
         return f"; an operator changed it meanwhile ({', '.join(steered)}){guard}"
-    off = "" if error is None else f", {abs(error):.1%} {'longer' if error > 0 else 'less'}"
-    return off + guard
+    if not predicted_s or predicted_s == inf or took_s is None or max(predicted_s, took_s) < 1:
+        return guard
+    error = took_s / predicted_s - 1
+    return f", {abs(error):.1%} {'longer' if error > 0 else 'less'}{guard}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

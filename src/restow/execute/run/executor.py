@@ -40,7 +40,7 @@ from restow.execute.throttle.throttling import Throttling
 from restow.plan.drift import REMADE, remade
 from restow.plan.files.text import step_document
 from restow.plan.schedule.admission import Admission
-from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
+from restow.plan.schedule.schedule import Schedule
 from restow.runtime.call_to_end import CalledToEnd, hear_the_call_to_end
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ class Executor:
         self._schedule = Schedule(chains.steps, self._admission)
         self._other_tools, self._submitter = OtherTools(book.ledger.topic_ids), Submitter(admin)
         self._holding = WaitReasons(clock, self._other_tools, special_last=options.special_last)
-        first = (steps[0].partition for steps in chains.steps)
-        self._holding.ordinary.update(name for name in first if name.topic not in SPECIAL_TOPICS)
+        self._holding.expect(steps[0].partition for steps in chains.steps)
         self._in_progress = ReassignmentsInProgress(book)
         self._progress = RunProgress(options.stall_s)
         for steps in chains.steps:
@@ -251,7 +250,7 @@ class Executor:
                 self._schedule.adopt(step)
             self._schedule.finish(step)
         self._reporter.steps_done += len(rest)
-        self._holding.ordinary.discard(name)
+        self._holding.settle(name)
         self.tell("found done", partition=str(name), replicas=list(last))
 
     async def _see_what_arrived(self) -> dict[TopicPartition, Partition]:
@@ -291,7 +290,7 @@ class Executor:
         self.pace.something_changed()
         self.tell("arrived", partition=str(name), replicas=list(step.after))
         if not self._schedule.rest_of(name):
-            self._holding.ordinary.discard(name)
+            self._holding.settle(name)
             if self._options.elect:
                 self._elections.line_up([name])
 
@@ -355,7 +354,7 @@ class Executor:
         self._note_dropped(step.partition, why, taken=taken)
 
     def _note_dropped(self, partition: TopicPartition, why: str, *, taken: bool) -> None:
-        self._holding.ordinary.discard(partition)
+        self._holding.settle(partition)
         self._run_journal.write("dropped", partition=list(partition), reason=why, taken=taken)
         self.tell("dropped", partition=str(partition), why=why)
 

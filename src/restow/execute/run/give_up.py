@@ -8,6 +8,8 @@ from restow.execute.progress.outcome import Ending, RunOutcome
 from restow.plan.schedule.schedule import SPECIAL_TOPICS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from restow.client import ClientError
     from restow.execute.progress.observation import Observation
     from restow.execute.progress.status import Tell
@@ -56,6 +58,8 @@ class GiveUpTimer:
 
 _TRIES = 5
 _TRY_AGAIN_S = 5.0
+_STAYS_S = 15.0
+"""A partition that has been kept from moving for so long is no longer waited for."""
 
 
 class WaitReasons:
@@ -64,8 +68,18 @@ class WaitReasons:
     def __init__(self, clock: Clock, foreign: OtherTools, *, special_last: bool) -> None:
         self._clock, self._other_tools, self._special_last = clock, foreign, special_last
         self._refusals: dict[TopicPartition, tuple[int, float, str]] = {}
-        self.ordinary: set[TopicPartition] = set()
-        """The partitions that special topics wait for."""
+        self._ordinary: set[TopicPartition] = set()
+        self._hindered_since_s: dict[TopicPartition, float] = {}
+        """Ordinary partitions that the cluster keeps from moving, such as those without a leader."""
+
+    def expect(self, partitions: Iterable[TopicPartition]) -> None:
+        """Let special topics wait for the others of these partitions."""
+        self._ordinary.update(name for name in partitions if name.topic not in SPECIAL_TOPICS)
+
+    def settle(self, partition: TopicPartition) -> None:
+        """Let nothing wait for a partition any longer."""
+        self._ordinary.discard(partition)
+        self._hindered_since_s.pop(partition, None)
 
     def refuse(self, step: Step, why: str) -> bool:
         """Hold back a refused step for a while; return False after the last retry."""
@@ -84,10 +98,18 @@ class WaitReasons:
         if (doubt := self._other_tools.doubt(name, now_s)) is not None:
             return doubt
         if name.topic in SPECIAL_TOPICS and self._special_last:
-            if self.ordinary:
+            if not all(
+                self._hindered_since_s.get(each, now_s) + _STAYS_S <= now_s for each in self._ordinary
+            ):
                 return "special topics come last"
             if busy:
                 return "special topics go one at a time"
         if observation is None:
             return None
-        return observation.hindrance(step) or (observation.cannot_throttle(step) if throttled else None)
+        hindrance = observation.hindrance(step)
+        if hindrance is None:
+            self._hindered_since_s.pop(name, None)
+            return observation.cannot_throttle(step) if throttled else None
+        if name in self._ordinary:
+            self._hindered_since_s.setdefault(name, now_s)
+        return hindrance
