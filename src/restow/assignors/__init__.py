@@ -6,8 +6,8 @@
 Everything here is pure: the same input gives the same answer.
 """
 
-from restow.assignors.assign import assign, settled
-from restow.assignors.base import Assignment, Assignor, PartitionRacks
+from restow.assignors.assign import assign, assign_rows, settled, settled_rows
+from restow.assignors.base import Assignment, Assignor, Dealt, PartitionRacks
 from restow.assignors.compare import AssignmentComparison, compare
 from restow.assignors.registry import get, names, register
 from restow.model import Member, TopicPartition
@@ -16,13 +16,16 @@ __all__ = [
     "Assignment",
     "AssignmentComparison",
     "Assignor",
+    "Dealt",
     "Member",
     "PartitionRacks",
     "TopicPartition",
     "assign",
+    "assign_rows",
     "compare",
     "get",
     "names",
     "register",
     "settled",
+    "settled_rows",
 ]

@@ -12,9 +12,9 @@ from restow.assignors.registry import get
 from restow.errors import AssignorFailed, RestowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from restow.assignors.base import Assignment, PartitionRacks
+    from restow.assignors.base import Assignment, Dealt, PartitionRacks
     from restow.model import Member, TopicPartition
 
 _MOST_ROUNDS = 4
@@ -32,6 +32,23 @@ def assign(
     `partitions` has the count of each topic; topics without partitions, and topics that do not exist, are
     skipped. `partition_racks` has, for each topic, the racks of each partition's replicas; `work` what is
     known of each partition's expected work. Every member is a key of the answer.
+    """
+    with _collector_paused():
+        dealt = assign_rows(name, partitions, members, partition_racks, work)
+        return {member: mine if type(mine) is list else list(mine) for member, mine in dealt.items()}
+
+
+def assign_rows(
+    name: str,
+    partitions: Mapping[str, int],
+    members: Iterable[Member],
+    partition_racks: PartitionRacks | None = None,
+    work: Mapping[TopicPartition, float] | None = None,
+) -> Dealt:
+    """Do what `assign` does, but leave each member's partitions in the form in which they were found.
+
+    Mostly they are rows (`rows.PartitionRow`): sequences that make their partitions when somebody looks at
+    them. Who gives rows back as `Member(owned=…)` spares reading partition by partition.
     """
     assignor = get(name)
     with _collector_paused():
@@ -60,12 +77,24 @@ def settled(
 
     A cooperative assignor takes partitions away in one round, and gives them to others in the next.
     """
+    answer, rounds = settled_rows(name, partitions, members, partition_racks, work)
+    return {member: list(mine) for member, mine in answer.items()}, rounds
+
+
+def settled_rows(
+    name: str,
+    partitions: Mapping[str, int],
+    members: Iterable[Member],
+    partition_racks: PartitionRacks | None = None,
+    work: Mapping[TopicPartition, float] | None = None,
+) -> tuple[dict[str, Sequence[TopicPartition]], int]:
+    """Do what `settled` does, with rows as `assign_rows` returns them."""
     listed = tuple(members)
-    answer = assign(name, partitions, listed, partition_racks, work)
+    answer = assign_rows(name, partitions, listed, partition_racks, work)
     rounds = 1
     while get(name).cooperative and rounds <= _MOST_ROUNDS:
-        holding = [replace(m, owned=tuple(answer.get(m.id, ())), user_data=None) for m in listed]
-        again = assign(name, partitions, holding, partition_racks, work)
+        holding = [replace(m, owned=answer.get(m.id, ()), user_data=None) for m in listed]
+        again = assign_rows(name, partitions, holding, partition_racks, work)
         if again == answer:
             break
         answer, rounds = again, rounds + 1

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # By topic: one collection of replica racks per partition.
 PartitionRacks: TypeAlias = "Mapping[str, Sequence[Iterable[Rack | None]]]"
 Assignment: TypeAlias = "dict[str, list[TopicPartition]]"
+# What an assignor answers. Restow's own answer with rows, which make their partitions when somebody looks.
+Dealt: TypeAlias = "Mapping[str, Sequence[TopicPartition]]"
 
 
 class Assignor(ABC):
@@ -34,7 +36,7 @@ class Assignor(ABC):
         partitions: Mapping[str, int],
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
-    ) -> Assignment:
+    ) -> Dealt:
         """Return the partitions of each member. Every member is a key; topics missing from `partitions` are
         skipped.
 
@@ -47,7 +49,7 @@ class Assignor(ABC):
         members: Sequence[Member],
         work: Mapping[TopicPartition, float],  # noqa: ARG002
         partition_racks: PartitionRacks | None = None,
-    ) -> Assignment:
+    ) -> Dealt:
         """Assign with the expected work of each partition, where it is known. Most assignors ignore it."""
         return self.assign(partitions, members, partition_racks)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from array import array
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from restow.assignors.group import NOBODY
+from restow.assignors.rows import PartitionRow, numbers_of
 from restow.assignors.user_data import NO_GENERATION, Claim
 from restow.errors import InvalidGroup
 from restow.model import TopicPartition
@@ -48,10 +50,25 @@ class Claims:
     """The claims of each member, unchanged."""
     proper: bool
     """Whether all claims are instances of our own `TopicPartition`."""
+    sound: bool
+    """Whether all members claim rows of partitions that exist, and no partition twice."""
+
+    @cached_property
+    def had(self) -> NDArray[np.int64]:
+        """The number of partitions that each member owned."""
+        if self.sound:
+            return np.array([len(claims) for claims in self.said])
+        return np.bincount(self.owner + 1, minlength=len(self.said) + 1)[1:]
 
     def unchanged(self, owner: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which members have, under these owners, exactly what they claimed, in the same order."""
         members = len(self.said)
+        if self.sound:
+            changed = np.flatnonzero(owner != self.owner)
+            untouched = np.ones(members + 1, dtype=np.bool_)  # -1, no owner, is the last index
+            untouched[owner[changed]] = False
+            untouched[self.owner[changed]] = False
+            return untouched[:-1]
         holds = np.bincount(owner + 1, minlength=members + 1)[1:]
         keeps = np.bincount(self.claimant[owner[self.claimed] == self.claimant], minlength=members)
         said = np.array([len(claims) for claims in self.said])
@@ -67,15 +84,41 @@ def read_claims(group: NumberedGroup, claim_of: Callable[[Member], Claim]) -> Cl
     """Return all members' claims, checked against the topics and against each other."""
     claims = [claim_of(member) for member in group.members]
     said = tuple(claim.owned for claim in claims)
-    coded = _coded(group, said)
+    rows = all(isinstance(each, PartitionRow) or each == () for each in said)
+    coded = _coded_rows(group, said) if rows else _coded(group, said)
     claimed, claimant = _existing(group, coded)
     owner = np.full(group.partition_count, NOBODY, dtype=np.int64)
     owner[claimed] = claimant
     contested: dict[int, tuple[int, ...]] = {}
-    if claimed.size and np.bincount(claimed).max() > 1:
+    collide = np.count_nonzero(owner != NOBODY) < len(claimed)
+    if collide:
         generations = [NO_GENERATION if c.generation is None else c.generation for c in claims]
         contested = _let_the_latest_win(owner, claimed, claimant, generations)
-    return Claims(owner, contested, claimed, claimant, said, coded.proper)
+    sound = rows and not collide and len(claimed) == sum(map(len, said))
+    return Claims(owner, contested, claimed, claimant, said, coded.proper, sound)
+
+
+def _coded_rows(group: NumberedGroup, said: Sequence[Sequence[TopicPartition]]) -> _Coded:
+    """Return the claims of rows, which are numbers already: mostly those of this group."""
+    layouts = {id(each.layout): each.layout for each in said if isinstance(each, PartitionRow)}
+    same = {key for key, layout in layouts.items() if layout.agrees_with(group.layout)}
+    mine = [each for each in said if isinstance(each, PartitionRow)]
+    claimant = _who([len(each) for each in said])
+    if len(same) == len(layouts):
+        return _Coded(numbers_of(mine), claimant, proper=True, numbered=True)
+    base = {topic: number for number, topic in enumerate(group.topics)}
+    number_of = {
+        key: np.array([base.get(topic, NOBODY) for topic in layout.topics], dtype=np.int64)
+        for key, layout in layouts.items()
+    }
+    codes = []
+    for each in mine:
+        topic, partition = each.layout.places(each.numbers)
+        topic = number_of[id(each.layout)][topic]
+        codes.append(np.where(topic == NOBODY, NOBODY, (topic << _SHIFT) + partition))
+    coded = np.concatenate(codes)
+    known = coded != NOBODY
+    return _Coded(coded[known], claimant[known], proper=True)
 
 
 def _coded(group: NumberedGroup, said: Sequence[Sequence[TopicPartition]]) -> _Coded:
@@ -121,6 +164,8 @@ class _Coded(NamedTuple):
     codes: NDArray[np.int64]
     claimant: NDArray[np.int64]
     proper: bool
+    numbered: bool = False
+    """Whether the codes are the numbers of partitions of this group."""
 
 
 def _who(lengths: list[int]) -> NDArray[np.int64]:
@@ -145,7 +190,9 @@ def _checked(member: Member, claims: Iterable[object]) -> Iterator[tuple[str, in
 
 def _existing(group: NumberedGroup, coded: _Coded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the claimed partitions that exist, by number, with their claimants."""
-    codes, claimant, _ = coded
+    codes, claimant = coded.codes, coded.claimant
+    if coded.numbered:
+        return codes, claimant
     topic = codes >> _SHIFT
     partition = codes - (topic << _SHIFT)
     exists = partition < group.counts[topic]

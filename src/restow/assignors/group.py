@@ -16,18 +16,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.assignors.names import named, partitions_of
+from restow.assignors.rows import Layout, PartitionRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from restow.assignors.base import Assignment
+    from restow.assignors.base import Dealt
     from restow.model import Member, TopicPartition
 
 NOBODY = -1
@@ -43,9 +44,7 @@ class NumberedGroup:
     """The members and their topics, numbered."""
 
     members: tuple[Member, ...]
-    topics: tuple[str, ...]
-    counts: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    layout: Layout
     subscription_of: NDArray[np.int64]
     """Each member's distinct subscription."""
     subscriptions: NDArray[np.bool_]
@@ -60,23 +59,32 @@ class NumberedGroup:
     ) -> NumberedGroup:
         """Number the members, and those of their topics that have partitions."""
         ordered = sorted(members, key=order)
-        distinct: dict[tuple[str, ...], int] = {}
-        subscription_of = [distinct.setdefault(tuple(m.topics), len(distinct)) for m in ordered]
-        subscribed = {topic for topics in distinct for topic in topics}
+        distinct, subscription_of = _distinct([member.topics for member in ordered])
+        subscribed = set().union(*distinct)
         topics = sorted((t for t in subscribed if partitions.get(t, 0) > 0), key=java_order)
-        number = {topic: i for i, topic in enumerate(topics)}
-        subscriptions = np.zeros((len(distinct), len(topics)), dtype=np.bool_)
-        for i, wanted in enumerate(distinct):
-            subscriptions[i, [number[t] for t in wanted if t in number]] = True
+        wanted = _wanted(distinct, {topic: len(topics) for topic in subscribed}, topics)
         counts = np.array([partitions[t] for t in topics], dtype=np.int64)
         return cls(
             members=tuple(ordered),
-            topics=tuple(topics),
-            counts=counts,
-            starts=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+            layout=Layout(tuple(topics), counts),
             subscription_of=np.array(subscription_of, dtype=np.int64),
-            subscriptions=subscriptions,
+            subscriptions=wanted[:, :-1],
         )
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that members subscribe to and that have partitions, in order."""
+        return self.layout.topics
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The number of partitions of each topic."""
+        return self.layout.counts
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """The number of each topic's first partition, and at the end the number of partitions."""
+        return self.layout.starts
 
     @property
     def partition_count(self) -> int:
@@ -95,14 +103,18 @@ class NumberedGroup:
         lists = [np.flatnonzero(column).tolist() for column in columns[self.subscription_of].T]
         return [lists[kind] for kind in which.tolist()]
 
-    def around(self) -> list[list[TopicPartition]]:
-        """Return all partitions in one row, dealt around the members."""
-        row: list[TopicPartition] = []
-        for topic, count in zip(self.topics, self.counts.tolist(), strict=True):
-            row += partitions_of(topic, count)
-        return [row[turn :: len(self.members)] for turn in range(len(self.members))]
+    def row(self, numbers: range | NDArray[np.int64]) -> PartitionRow:
+        """Return the partitions with these numbers, which must rise."""
+        return PartitionRow(self.layout, len(numbers), numbers)
 
-    def lists(self, owner: NDArray[np.int64], of: NDArray[np.bool_]) -> list[list[TopicPartition]]:
+    def around(self) -> list[PartitionRow]:
+        """Return all partitions in one row, dealt around the members."""
+        return [
+            self.row(range(turn, self.partition_count, len(self.members)))
+            for turn in range(len(self.members))
+        ]
+
+    def rows(self, owner: NDArray[np.int64], of: NDArray[np.bool_]) -> list[PartitionRow]:
         """Return the sorted partitions of each chosen member, given the owner of each partition."""
         chosen = np.append(of, False)  # -1, no owner, is the last index
         mine = np.flatnonzero(chosen[owner])
@@ -110,13 +122,49 @@ class NumberedGroup:
         narrow = owner[mine].astype(np.uint16) if len(of) < 2**16 else owner[mine]
         mine = mine[np.argsort(narrow, kind="stable")]
         counts = np.bincount(owner[mine], minlength=len(of))[of]
-        topic = np.searchsorted(self.starts, mine, side="right") - 1
-        row = named(self.topics, self.counts, topic, mine - self.starts[topic])
-        return [row[start:end] for start, end in pairwise((0, *np.cumsum(counts).tolist()))]
+        return [self.row(mine[start:end]) for start, end in pairwise((0, *np.cumsum(counts).tolist()))]
 
-    def assignment(self, dealt: Sequence[list[TopicPartition]]) -> Assignment:
-        """Return the answer: each member's id with its list."""
+    def assignment(self, dealt: Sequence[Sequence[TopicPartition]]) -> Dealt:
+        """Return the answer: each member's id with its partitions."""
         return {member.id: mine for member, mine in zip(self.members, dealt, strict=True)}
+
+
+def _wanted(
+    distinct: Sequence[tuple[str, ...]], number: dict[str, int], topics: Sequence[str]
+) -> NDArray[np.bool_]:
+    """Return subscriptions × topics, with a last column for topics without partitions.
+
+    Hundreds of members may each name hundreds of topics, so names become numbers in few steps.
+    """
+    number |= {topic: at for at, topic in enumerate(topics)}
+    packed = {topic: at.to_bytes(4, "little") for topic, at in number.items()}
+    rows = [
+        b"".join(itemgetter(*names)(packed)) if len(names) > 1 else packed[names[0]]
+        for names in distinct
+        if names
+    ]
+    width = len(topics) + 1
+    cells = np.frombuffer(b"".join(rows), dtype="<i4").astype(np.int64)
+    cells += np.repeat(np.arange(len(distinct)) * width, list(map(len, distinct)))
+    wanted = np.zeros((len(distinct), width), dtype=np.bool_)
+    wanted.ravel()[cells] = True
+    return wanted
+
+
+def _distinct(rows: Iterable[Iterable[str]]) -> tuple[list[tuple[str, ...]], list[int]]:
+    """Return the distinct rows, and the index of each row among them.
+
+    Members that were made together mostly share one object, and comparing those needs no look inside.
+    """
+    number: dict[tuple[str, ...], int] = {}
+    known: dict[int, int] = {}
+    which = []
+    for row in rows:
+        at = known.get(id(row))
+        if at is None:
+            at = known[id(row)] = number.setdefault(tuple(row), len(number))
+        which.append(at)
+    return list(number), which
 
 
 def distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from restow.assignors.base import Assignment, PartitionRacks
+    from restow.assignors.base import Dealt, PartitionRacks
     from restow.model import Member, TopicPartition
 
 
@@ -78,7 +78,7 @@ class LagAware(CooperativeSticky):
         partitions: Mapping[str, int],
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
-    ) -> Assignment:
+    ) -> Dealt:
         return self.assign_by_work(partitions, members, {}, partition_racks)
 
     def assign_by_work(
@@ -87,7 +87,7 @@ class LagAware(CooperativeSticky):
         members: Sequence[Member],
         work: Mapping[TopicPartition, float],
         partition_racks: PartitionRacks | None = None,
-    ) -> Assignment:
+    ) -> Dealt:
         group = NumberedGroup.of(partitions, members, by_id)
         if not group.members or not group.partition_count:
             return group.assignment([[] for _ in group.members])

@@ -10,13 +10,12 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
 # About twelve megabytes.
@@ -61,16 +60,19 @@ def partitions_of(topic: str, count: int) -> list[TopicPartition]:
     return known if len(known) == count else known[:count]
 
 
-def named(
-    topics: Sequence[str], counts: NDArray[np.int64], topic: NDArray[np.int64], partition: NDArray[np.int64]
+def made(
+    topics: Sequence[str], topic: NDArray[np.int64], partition: NDArray[np.int64]
 ) -> list[TopicPartition]:
     """Return the partitions with these topic indices and partition numbers, in this order."""
-    if int(counts.sum()) > min(_KEPT_AT_MOST, 4 * len(topic)):
-        names = map(topics.__getitem__, topic.tolist())
-        return list(map(_make, zip(names, partition.tolist(), strict=True)))
+    names = map(topics.__getitem__, topic.tolist())
+    return list(map(_make, zip(names, partition.tolist(), strict=True)))
+
+
+def all_kept(topics: Sequence[str], counts: NDArray[np.int64]) -> list[TopicPartition] | None:
+    """Return all partitions of these topics, in order; None if they are too many to keep."""
+    if int(counts.sum()) > _KEPT_AT_MOST:
+        return None
     everything: list[TopicPartition] = []
     for name, count in zip(topics, counts.tolist(), strict=True):
         everything += partitions_of(name, count)
-    starts = np.cumsum(counts) - counts
-    row: list[TopicPartition] = np.fromiter(everything, dtype=object)[starts[topic] + partition].tolist()
-    return row
+    return everything

@@ -18,17 +18,23 @@ A member without a rack matches everything.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from restow.assignors.base import Assignor
 from restow.assignors.group import NumberedGroup, in_line
 from restow.assignors.names import partitions_of
+from restow.assignors.rows import PartitionRow, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from restow.assignors.base import Assignment, PartitionRacks
+    from numpy.typing import NDArray
+
+    from restow.assignors.base import Dealt, PartitionRacks
     from restow.model import Member, Rack, TopicPartition
 
 
@@ -42,7 +48,7 @@ class Range(Assignor):
         partitions: Mapping[str, int],
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
-    ) -> Assignment:
+    ) -> Dealt:
         group = NumberedGroup.of(partitions, members, in_line)
         if partition_racks is not None and any(m.rack for m in members):
             tables = _tables(group, partition_racks)
@@ -51,22 +57,39 @@ class Range(Assignor):
         return group.assignment(_plain(group))
 
 
-def _plain(group: NumberedGroup) -> list[list[TopicPartition]]:
-    dealt: list[list[TopicPartition]] = [[] for _ in group.members]
-    everybody = range(len(group.members))
-    for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):
-        wanting = everybody if group.uniform else group.subscribers[number]
-        row = partitions_of(topic, count)
-        each, extras = divmod(count, len(wanting))
-        at = 0
-        for member in wanting[:extras]:
-            dealt[member] += row[at : at + each + 1]
-            at += each + 1
-        if each:
-            for member in wanting[extras:]:
-                dealt[member] += row[at : at + each]
-                at += each
-    return dealt
+def _plain(group: NumberedGroup) -> list[PartitionRow]:
+    """Return each member's ranges, which are computed when somebody looks at them."""
+    if group.uniform:
+        shares = _SharedRanges(group)
+        return [PartitionRow(group.layout, size, partial(shares.of, at)) for at, size in shares.sizes()]
+    wanting = group.subscriptions[group.subscription_of]
+    turn = np.cumsum(wanting, axis=0) - 1
+    each, extras = np.divmod(group.counts, np.maximum(turn[-1] + 1, 1))
+    sizes = np.where(wanting, each + (turn < extras), 0)
+    starts = group.starts[:-1] + turn * each + np.minimum(turn, extras)
+    numbers = spread(starts.ravel(), sizes.ravel())
+    ends = np.cumsum(sizes.sum(axis=1)).tolist()
+    return [group.row(numbers[start:end]) for start, end in pairwise((0, *ends))]
+
+
+class _SharedRanges:
+    """The ranges of members that all subscribe to all topics: each is known from the member's turn."""
+
+    def __init__(self, group: NumberedGroup) -> None:
+        self._starts = group.starts[:-1]
+        self._members = len(group.members)
+        self._each, self._extras = np.divmod(group.counts, max(self._members, 1))
+
+    def sizes(self) -> Iterator[tuple[int, int]]:
+        """Yield each member's turn and number of partitions."""
+        turns = np.arange(self._members)
+        with_one_more = len(self._extras) - np.searchsorted(np.sort(self._extras), turns, side="right")
+        return enumerate((int(self._each.sum()) + with_one_more).tolist())
+
+    def of(self, turn: int) -> NDArray[np.int64]:
+        """Return the numbers of one member's partitions."""
+        starts = self._starts + turn * self._each + np.minimum(turn, self._extras)
+        return spread(starts, self._each + (turn < self._extras))
 
 
 @dataclass(slots=True)

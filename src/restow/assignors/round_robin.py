@@ -17,7 +17,7 @@ from restow.assignors.names import partitions_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from restow.assignors.base import Assignment, PartitionRacks
+    from restow.assignors.base import Dealt, PartitionRacks
     from restow.model import Member, TopicPartition
 
 
@@ -31,7 +31,7 @@ class RoundRobin(Assignor):
         partitions: Mapping[str, int],
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,  # noqa: ARG002 (Kafka's ignores racks too)
-    ) -> Assignment:
+    ) -> Dealt:
         group = NumberedGroup.of(partitions, members, in_line)
         return group.assignment(group.around() if group.uniform else _around_the_circle(group))
 

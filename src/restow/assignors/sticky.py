@@ -20,6 +20,7 @@ from restow.assignors.gentle import share_out_gently
 from restow.assignors.group import NOBODY, NumberedGroup, by_id
 from restow.assignors.kinds import Kinds
 from restow.assignors.leveling import is_level, level
+from restow.assignors.rows import PartitionRow
 from restow.assignors.user_data import (
     Claim,
     decode_claim,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from restow.assignors.base import Assignment, PartitionRacks
+    from restow.assignors.base import Dealt, PartitionRacks
     from restow.assignors.claims import Claims
     from restow.assignors.ledger import BalanceTable
     from restow.model import Member, TopicPartition
@@ -47,7 +48,7 @@ class _Sticking(Assignor):
         partitions: Mapping[str, int],
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
-    ) -> Assignment:
+    ) -> Dealt:
         group = NumberedGroup.of(partitions, members, by_id)
         if not group.members or not group.partition_count:
             return group.assignment([[] for _ in group.members])
@@ -142,10 +143,13 @@ def balance_exactly(ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> 
         settle(ledger)
 
 
-def answer(group: NumberedGroup, claims: Claims, owner: NDArray[np.int64]) -> Assignment:
-    """Return each member's list; members without a change get back their own objects."""
+def answer(group: NumberedGroup, claims: Claims, owner: NDArray[np.int64]) -> Dealt:
+    """Return each member's row; members without a change get back their own objects."""
     same = claims.unchanged(owner)
-    made = iter(group.lists(owner, of=~same))
+    made = iter(group.rows(owner, of=~same))
     return group.assignment(
-        [list(said) if kept else next(made) for said, kept in zip(claims.said, same.tolist(), strict=True)]
+        [
+            (said if isinstance(said, PartitionRow) else list(said)) if kept else next(made)
+            for said, kept in zip(claims.said, same.tolist(), strict=True)
+        ]
     )

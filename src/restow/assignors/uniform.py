@@ -27,7 +27,6 @@ from restow.assignors.claims import read_claims
 from restow.assignors.deal import deal
 from restow.assignors.group import NOBODY, NumberedGroup, by_id
 from restow.assignors.kinds import Kinds
-from restow.assignors.names import partitions_of
 from restow.assignors.sticky import answer, balance_exactly
 from restow.assignors.user_data import Claim
 
@@ -36,9 +35,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from restow.assignors.base import Assignment, PartitionRacks
+    from restow.assignors.base import Dealt, PartitionRacks
     from restow.assignors.claims import Claims
-    from restow.model import Member, TopicPartition
+    from restow.assignors.rows import PartitionRow
+    from restow.model import Member
 
 
 class Uniform(Assignor):
@@ -51,7 +51,7 @@ class Uniform(Assignor):
         partitions: Mapping[str, int],
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,  # noqa: ARG002 (Kafka's ignores racks too)
-    ) -> Assignment:
+    ) -> Dealt:
         group = NumberedGroup.of(partitions, members, by_id)
         if not group.members or not group.partition_count:
             return group.assignment([[] for _ in group.members])
@@ -60,7 +60,7 @@ class Uniform(Assignor):
             return answer(group, claims, _balanced(Kinds.of(group, None), group, claims))
         if not claims.claimed.size:
             return group.assignment(_pieces(group))
-        return answer(group, claims, _within_quotas(group, claims.owner))
+        return answer(group, claims, _within_quotas(group, claims))
 
 
 class RackUniform(Uniform):
@@ -73,7 +73,7 @@ class RackUniform(Uniform):
         partitions: Mapping[str, int],
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
-    ) -> Assignment:
+    ) -> Dealt:
         group = NumberedGroup.of(partitions, members, by_id)
         kinds = Kinds.of(group, partition_racks) if group.members and group.partition_count else None
         if kinds is None or (kinds.far is None and kinds.racks is None):
@@ -82,23 +82,20 @@ class RackUniform(Uniform):
         return answer(group, claims, _balanced(kinds, group, claims))
 
 
-def _pieces(group: NumberedGroup) -> list[list[TopicPartition]]:
+def _pieces(group: NumberedGroup) -> list[PartitionRow]:
     """Return all partitions in one row, cut into pieces: the longer ones last."""
-    row: list[TopicPartition] = []
-    for topic, count in zip(group.topics, group.counts.tolist(), strict=True):
-        row += partitions_of(topic, count)
-    quota, extras = divmod(len(row), len(group.members))
+    quota, extras = divmod(group.partition_count, len(group.members))
     sizes = np.full(len(group.members), quota)
     sizes[len(sizes) - extras :] += 1
-    return [row[start:end] for start, end in pairwise((0, *np.cumsum(sizes).tolist()))]
+    return [group.row(range(start, end)) for start, end in pairwise((0, *np.cumsum(sizes).tolist()))]
 
 
-def _within_quotas(group: NumberedGroup, before: NDArray[np.int64]) -> NDArray[np.int64]:
+def _within_quotas(group: NumberedGroup, claims: Claims) -> NDArray[np.int64]:
     """Return the owner of each partition, given the owner of each before."""
+    before, had = claims.owner, claims.had
     members = len(group.members)
     quota, extras = divmod(len(before), members)
     free = np.flatnonzero(before == NOBODY)
-    had = np.bincount(before + 1, minlength=members + 1)[1:]
     wants_more = had > quota
     has_extra = wants_more & (np.cumsum(wants_more) <= extras)
     kept = np.minimum(had, quota + has_extra)

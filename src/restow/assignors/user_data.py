@@ -11,9 +11,12 @@ v1 is tried first, trailing bytes are ignored, and data that is neither counts a
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from restow.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NO_GENERATION = -1
 
@@ -24,14 +27,14 @@ _INT32 = struct.Struct(">i")
 class Claim(NamedTuple):
     """A member's previous partitions, and their generation (None if missing)."""
 
-    owned: tuple[TopicPartition, ...]
+    owned: Sequence[TopicPartition]
     generation: int | None
 
 
 NOTHING = Claim((), NO_GENERATION)
 
 
-def encode_claim(owned: tuple[TopicPartition, ...], generation: int | None) -> bytes:
+def encode_claim(owned: Sequence[TopicPartition], generation: int | None) -> bytes:
     """Encode v1, or v0 without a generation. Topics are in the order of their first partition."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in owned:

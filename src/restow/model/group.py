@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from restow.model.ids import Rack, TopicPartition
 
 
@@ -21,6 +23,6 @@ class Member:
     topics: tuple[str, ...]
     instance_id: str | None = None
     rack: Rack | None = None
-    owned: tuple[TopicPartition, ...] = ()
+    owned: Sequence[TopicPartition] = ()
     generation: int | None = None
     user_data: bytes | None = None

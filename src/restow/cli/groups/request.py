@@ -35,7 +35,7 @@ from restow.errors import InvalidGroup
 from restow.model import Member, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from restow.cli.shared.documents import DocumentNode
 
@@ -54,7 +54,7 @@ class GroupRequest:
     partitions: Mapping[str, int]
     members: tuple[Member, ...]
     partition_racks: Mapping[str, tuple[tuple[str | None, ...], ...]] | None = None
-    departed: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    departed: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
     """The partitions that departed members owned in the previous round."""
     lag: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The messages that the group is behind, where that is known."""
@@ -116,7 +116,7 @@ def group_request(
         group = tuple(known.get(name) or Member(id=name, topics=tuple(partitions)) for name in named)
     else:
         group = request.members if request else ()
-    departed: Mapping[str, tuple[TopicPartition, ...]] = {}
+    departed: Mapping[str, Sequence[TopicPartition]] = {}
     if previous is not None:
         last = read_previous(previous)
         group = _with_previous(group, last)

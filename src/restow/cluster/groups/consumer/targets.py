@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from restow.assignors import Member, TopicPartition, assign
+from restow.assignors import Member, TopicPartition, assign_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from restow.cluster.groups.consumer.members import ConsumerGroupMember, TopicIdPartition
     from restow.cluster.groups.consumer.subscriptions import Refreshed
@@ -23,6 +23,10 @@ def preferred_assignor(members: Iterable[ConsumerGroupMember], default: str) -> 
     return max(votes, key=lambda name: (votes[name], name)) if votes else default
 
 
+def _same(mine: Sequence[TopicPartition], held: Sequence[TopicPartition]) -> bool:
+    return mine is held or mine == held or list(mine) == list(held)
+
+
 class Targets:
     """Asks assignors of one group, and keeps the names of the partitions in the last answer.
 
@@ -31,7 +35,7 @@ class Targets:
 
     def __init__(self, topics: TopicDirectory) -> None:
         self._topics = topics
-        self._named: dict[str, tuple[frozenset[TopicIdPartition], tuple[TopicPartition, ...]]] = {}
+        self._named: dict[str, tuple[frozenset[TopicIdPartition], Sequence[TopicPartition]]] = {}
         self._version = -1
 
     def ask(
@@ -71,12 +75,11 @@ class Targets:
             for partition, offset in committed.items()
             if partition.topic in counts and (end := topics.end_of(partition)) is not None
         }
-        answer = assign(assignor, counts, joined, racks, lag)
+        answer = assign_rows(assignor, counts, joined, racks, lag)
         targets = {}
-        for member_id, partitions in answer.items():
-            mine = tuple(partitions)
+        for member_id, mine in answer.items():
             last = before.get(member_id)
-            if last is not None and mine == held[member_id] and len(mine) == len(last):
+            if last is not None and len(mine) == len(last) and _same(mine, held[member_id]):
                 targets[member_id] = last
             else:
                 targets[member_id] = frozenset((known[topic], number) for topic, number in mine)
@@ -94,7 +97,7 @@ class Targets:
         first = {(member.topics, member.pattern): member for member in members.values()}
         return {said: tuple(sorted(subscribed.topics_of((member,)))) for said, member in first.items()}
 
-    def _held(self, member_id: str, target: frozenset[TopicIdPartition]) -> tuple[TopicPartition, ...]:
+    def _held(self, member_id: str, target: frozenset[TopicIdPartition]) -> Sequence[TopicPartition]:
         known = self._named.get(member_id)
         if known is None or known[0] is not target:
             named = [
