@@ -11,7 +11,9 @@ have, INFO, at which Kafka's sticky assignors render the whole assignment; what 
 earlier ones; "first answer" tells what a group pays that never met.
 
 uniform and range of the brokers are compared with the classes of Kafka 4.3.1's group coordinator, on a group
-in its own collections, as for the classic ones.
+in its own collections, as for the classic ones. Those answer with sets of numbers, some of which are computed
+when they are read; ours is what brokers use, `assign_rows`, which makes no object for a partition either. "As
+objects" is the time until a caller in Python has them all: read from objects, and answered in lists.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from harness.jars import KAFKA_4, KAFKA_VERSION
 from harness.jvm import AS_KAFKA, kafka_jvm
 from harness.oracle import JavaGroup
 from harness.server_oracle import ServerOracle
-from restow.assignors import Member, assign
+from restow.assignors import Member, assign, assign_rows
 from restow.assignors.compare import balance_score
 
 if TYPE_CHECKING:
@@ -176,10 +178,14 @@ def server_cases() -> Iterator[Case]:
     topics = some_topics(400, 100)
     some = halves(800, topics)
     shape = "800 members with a random half of the topics, 40,000 partitions"
-    for name, members in (("from nothing", some), ("one leaves", one_gone(topics, some, "uniform"))):
+    for assignor, name, members in (
+        ("uniform", "from nothing", some),
+        ("range", "from nothing", some),
+        ("uniform", "one leaves", one_gone(topics, some, "uniform")),
+    ):
         yield broker(
-            name=f"broker's uniform {name}, {shape}",
-            assignor="uniform",
+            name=f"broker's {assignor} {name}, {shape}",
+            assignor=assignor,
             partitions=topics,
             members=members,
         )
@@ -192,7 +198,8 @@ def some_topics(count: int, partitions: int, name: str = "topic") -> dict[str, i
 
 def alike(count: int, topics: Mapping[str, int]) -> tuple[Member, ...]:
     """Return members that all subscribe to all topics."""
-    return tuple(Member(id=f"consumer-{number:05d}", topics=tuple(topics)) for number in range(count))
+    everything = tuple(topics)  # Kafka's members share their sets, too
+    return tuple(Member(id=f"consumer-{number:05d}", topics=everything) for number in range(count))
 
 
 def halves(count: int, topics: Mapping[str, int]) -> tuple[Member, ...]:
@@ -206,8 +213,11 @@ def one_gone(
     topics: Mapping[str, int], members: Sequence[Member], assignor: str = "cooperative-sticky"
 ) -> tuple[Member, ...]:
     """Return a settled group from which the middle member has just left."""
-    settled = assign(assignor, topics, members)
-    held = tuple(replace(m, owned=tuple(settled[m.id]), generation=1) for m in members)
+    brokers = assignor == "uniform"  # they keep what was dealt as it is; clients read it from bytes
+    dealt = assign_rows(assignor, topics, members)
+    held = tuple(
+        replace(m, owned=dealt[m.id] if brokers else tuple(dealt[m.id]), generation=1) for m in members
+    )
     return held[: len(held) // 2] + held[len(held) // 2 + 1 :]
 
 
@@ -218,12 +228,17 @@ def against_java(gateway: JavaGateway, case: Case) -> list[Row]:
     check(case, assign(case.assignor, case.partitions, case.members), there.read(there.assign()))
     bare_call_ms = best_of(100, gateway.jvm.java.util.ArrayList().size)
     java_ms = min(timed_once(there.ready()) for _ in range(case.warm_up + case.runs)) - bare_call_ms
-    ours_ms = best_of(RUNS, lambda: assign(case.assignor, case.partitions, case.members))
+    answer = assign_rows if case.server else assign
+    ours_ms = best_of(RUNS, lambda: answer(case.assignor, case.partitions, case.members))
     peer = f"Kafka {KAFKA_4 if case.server else KAFKA_VERSION}"
     rows = [Row(name=case.name, ours=ours_ms, peer=java_ms, peer_name=peer, target=case.target)]
+    if case.server:
+        objects = tuple(replace(member, owned=tuple(member.owned)) for member in case.members)
+        listed_ms = best_of(RUNS, lambda: assign(case.assignor, case.partitions, objects))
+        rows.append(Row(name=f"{case.name}, as objects", ours=listed_ms, peer=java_ms, peer_name=peer))
     if case.strangers:
         first_ms = min(
-            timed_once(partial(assign, case.assignor, topics, alike(1_000, topics)))
+            timed_once(partial(answer, case.assignor, topics, alike(1_000, topics)))
             for topics in (some_topics(80, 1_000, f"stranger-{run}") for run in range(RUNS))
         )
         rows.append(Row(name=f"{case.name}, first answer", ours=first_ms, peer=java_ms, peer_name=peer))
