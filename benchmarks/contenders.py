@@ -74,7 +74,7 @@ def embedded(folder: Path, brokers: int = BROKERS) -> Iterator[Up]:
     started_s = time.monotonic()
     with running(command, log) as process:
         bootstrap = _announced(process, log)
-        yield Up(bootstrap, started_s, _servers((process,)))
+        yield Up(bootstrap, started_s, servers((process,)))
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def apart(folder: Path) -> Iterator[Up]:
             for number, log in enumerate(logs)
         ]
         addresses = [_announced(process, log) for process, log in zip(processes, logs, strict=True)]
-        yield Up(",".join(addresses), started_s, _servers(processes), server.address)
+        yield Up(",".join(addresses), started_s, servers(processes), server.address)
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def apache_kraft(folder: Path) -> Iterator[Up]:
     with apache_kafka(
         folder, nodes=BROKERS, version="4.3.1", settings=_DEFAULTS, heap=_HEAP, options=_as_kafka()
     ) as cluster:
-        yield Up(cluster.bootstrap, cluster.launched_s, _servers(cluster.processes))
+        yield Up(cluster.bootstrap, cluster.launched_s, servers(cluster.processes))
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def apache_zookeeper(folder: Path) -> Iterator[Up]:
             zookeeper=server.address,
         ) as cluster,
     ):
-        yield Up(cluster.bootstrap, started_s, _servers(cluster.processes), server.address)
+        yield Up(cluster.bootstrap, started_s, servers(cluster.processes), server.address)
 
 
 OURS = Contender("Restow", embedded)
@@ -167,7 +167,7 @@ def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
     raise HarnessError(f"our brokers did not start:\n{last_words(log)}")
 
 
-def _servers(shells: Iterable[subprocess.Popen[bytes]]) -> tuple[psutil.Process, ...]:
+def servers(shells: Iterable[subprocess.Popen[bytes]]) -> tuple[psutil.Process, ...]:
     """Return the processes that the shells run: the harness starts each server through a shell."""
     found = [child for shell in shells for child in psutil.Process(shell.pid).children(recursive=True)]
     return tuple(process for process in found if process.name() != "sh")

@@ -18,9 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
-from benchmarks.contenders import bytecode, embedded
+from benchmarks.contenders import bytecode, embedded, servers
 from benchmarks.report import Row, command_line, print_rows
 from harness.apache import apache_kafka
 from harness.jvm import AS_KAFKA
@@ -30,6 +28,8 @@ from restow.wire.codec import encode_request, parse_response
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
+
+    import psutil
 
 TOPIC = "t"
 GROUP = "crew"
@@ -117,7 +117,7 @@ def main() -> None:
         with embedded(places[0], 1) as up:
             ours = asyncio.run(measure(up.bootstrap, up.brokers, options.members, options.partitions))
         with apache_kafka(places[1], version="4.3.1", heap="1G", options=(*AS_KAFKA, "-Xms1G")) as cluster:
-            processes = [psutil.Process(each.pid) for each in cluster.processes]
+            processes = servers(cluster.processes)  # those are shells, which use no time themselves
             peer = asyncio.run(measure(cluster.bootstrap, processes, options.members, options.partitions))
     shape = f"{options.members:,} members × {options.partitions:,} partitions"
     name = "Apache Kafka 4.3.1"
