@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from restow.assignors.checks import check_answer, check_members, check_partitions, check_racks
 from restow.assignors.registry import get
+from restow.assignors.rows import in_lists
 from restow.errors import AssignorFailed, RestowError
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ def assign(
     known of each partition's expected work. Every member is a key of the answer.
     """
     with _collector_paused():
-        dealt = assign_rows(name, partitions, members, partition_racks, work)
-        return {member: mine if type(mine) is list else list(mine) for member, mine in dealt.items()}
+        return in_lists(assign_rows(name, partitions, members, partition_racks, work))
 
 
 def assign_rows(
@@ -78,7 +78,7 @@ def settled(
     A cooperative assignor takes partitions away in one round, and gives them to others in the next.
     """
     answer, rounds = settled_rows(name, partitions, members, partition_racks, work)
-    return {member: list(mine) for member, mine in answer.items()}, rounds
+    return in_lists(answer), rounds
 
 
 def settled_rows(

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from restow.model import Member, TopicPartition
 
 NOBODY = -1
+# Of more topics than this times the longest subscription, most are not read by the group.
+_SPARSE = 4
 
 
 def java_order(text: str) -> bytes:
@@ -60,15 +62,13 @@ class NumberedGroup:
         """Number the members, and those of their topics that have partitions."""
         ordered = sorted(members, key=order)
         distinct, subscription_of = _distinct([member.topics for member in ordered])
-        subscribed = set().union(*distinct)
-        topics = sorted((t for t in subscribed if partitions.get(t, 0) > 0), key=java_order)
-        wanted = _wanted(distinct, {topic: len(topics) for topic in subscribed}, topics)
+        topics, wanted = _wanted(distinct, partitions)
         counts = np.array([partitions[t] for t in topics], dtype=np.int64)
         return cls(
             members=tuple(ordered),
-            layout=Layout(tuple(topics), counts),
+            layout=Layout(topics, counts),
             subscription_of=np.array(subscription_of, dtype=np.int64),
-            subscriptions=wanted[:, :-1],
+            subscriptions=wanted,
         )
 
     @property
@@ -129,26 +129,40 @@ class NumberedGroup:
         return {member.id: mine for member, mine in zip(self.members, dealt, strict=True)}
 
 
-def _wanted(
-    distinct: Sequence[tuple[str, ...]], number: dict[str, int], topics: Sequence[str]
-) -> NDArray[np.bool_]:
-    """Return subscriptions × topics, with a last column for topics without partitions.
+class _Packed(dict[str, bytes]):
+    """The number of each topic as bytes; topics without partitions share one."""
 
-    Hundreds of members may each name hundreds of topics, so names become numbers in few steps.
+    def __init__(self, topics: Sequence[str]) -> None:
+        super().__init__((topic, number.to_bytes(4, "little")) for number, topic in enumerate(topics))
+        self._missing = len(topics).to_bytes(4, "little")
+
+    def __missing__(self, topic: str) -> bytes:
+        return self._missing
+
+
+def _wanted(
+    distinct: Sequence[tuple[str, ...]], partitions: Mapping[str, int]
+) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
+    """Return the topics that are read and have partitions, in order, and subscriptions × topics.
+
+    Hundreds of members may each name hundreds of topics, so every name is looked up once, in few steps.
     """
-    number |= {topic: at for at, topic in enumerate(topics)}
-    packed = {topic: at.to_bytes(4, "little") for topic, at in number.items()}
-    rows = [
-        b"".join(itemgetter(*names)(packed)) if len(names) > 1 else packed[names[0]]
-        for names in distinct
-        if names
-    ]
-    width = len(topics) + 1
+    among: Iterable[str] = partitions
+    if len(partitions) > _SPARSE * max(map(len, distinct), default=0):
+        among = set().union(*distinct)
+    names = [topic for topic in among if partitions.get(topic, 0) > 0]
+    packed = _Packed(names)
+    rows = [b"".join(itemgetter(*row)(packed)) if len(row) > 1 else packed[row[0]] for row in distinct if row]
+    width = len(names) + 1  # the last column is for topics without partitions
     cells = np.frombuffer(b"".join(rows), dtype="<i4").astype(np.int64)
     cells += np.repeat(np.arange(len(distinct)) * width, list(map(len, distinct)))
     wanted = np.zeros((len(distinct), width), dtype=np.bool_)
     wanted.ravel()[cells] = True
-    return wanted
+    read = np.flatnonzero(wanted[:, :-1].any(axis=0)).tolist()
+    read.sort(key=lambda column: java_order(names[column]))
+    if read == list(range(len(names))):
+        return tuple(names), wanted[:, :-1]
+    return tuple(names[column] for column in read), wanted[:, read]
 
 
 def _distinct(rows: Iterable[Iterable[str]]) -> tuple[list[tuple[str, ...]], list[int]]:

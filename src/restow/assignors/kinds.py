@@ -66,12 +66,15 @@ class Kinds:
         """Return the table to balance, with the previous partitions that each member may keep."""
         kinds, members = self.allowed.shape
         had = owner != NOBODY
-        cell = self.kind_of[had] * members + owner[had]
-        owned = np.bincount(cell, minlength=kinds * members).reshape(kinds, members)
+        owned = np.zeros((kinds, members), dtype=np.int64)
+        if had.any():
+            cell = self.kind_of[had] * members + owner[had]
+            owned = np.bincount(cell, minlength=kinds * members).reshape(kinds, members)
+            owned *= self.allowed
         return BalanceTable(
             supply=np.bincount(self.kind_of, minlength=kinds),
             allowed=self.allowed,
-            owned=np.where(self.allowed, owned, 0),
+            owned=owned,
             far=self.far,
         )
 

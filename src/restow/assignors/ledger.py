@@ -57,7 +57,7 @@ class BalanceTable:
     @property
     def moved(self) -> int:
         """Return the number of partitions that have left their previous owner."""
-        return int(np.maximum(self.owned - self.held, 0).sum())
+        return int(self.owned.sum() - np.minimum(self.owned, self.held).sum())
 
     def shift(self, kind: int, giver: int, taker: int) -> None:
         """Move one partition of this kind."""

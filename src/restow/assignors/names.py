@@ -70,8 +70,11 @@ def made(
 
 def all_kept(topics: Sequence[str], counts: NDArray[np.int64]) -> list[TopicPartition] | None:
     """Return all partitions of these topics, in order; None if they are too many to keep."""
-    if int(counts.sum()) > _KEPT_AT_MOST:
-        return None
+    return None if int(counts.sum()) > _KEPT_AT_MOST else all_of(topics, counts)
+
+
+def all_of(topics: Sequence[str], counts: NDArray[np.int64]) -> list[TopicPartition]:
+    """Return all partitions of these topics, in order."""
     everything: list[TopicPartition] = []
     for name, count in zip(topics, counts.tolist(), strict=True):
         everything += partitions_of(name, count)

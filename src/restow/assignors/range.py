@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,14 +62,31 @@ def _plain(group: NumberedGroup) -> list[PartitionRow]:
     if group.uniform:
         shares = _SharedRanges(group)
         return [PartitionRow(group.layout, size, partial(shares.of, at)) for at, size in shares.sizes()]
-    wanting = group.subscriptions[group.subscription_of]
-    turn = np.cumsum(wanting, axis=0) - 1
-    each, extras = np.divmod(group.counts, np.maximum(turn[-1] + 1, 1))
-    sizes = np.where(wanting, each + (turn < extras), 0)
-    starts = group.starts[:-1] + turn * each + np.minimum(turn, extras)
-    numbers = spread(starts.ravel(), sizes.ravel())
-    ends = np.cumsum(sizes.sum(axis=1)).tolist()
-    return [group.row(numbers[start:end]) for start, end in pairwise((0, *ends))]
+    ranges = _OwnRanges(group)
+    return [PartitionRow(group.layout, size, partial(ranges.of, at)) for at, size in ranges.sizes()]
+
+
+class _OwnRanges:
+    """The ranges of members with different topics: each is known from its turn among the subscribers."""
+
+    def __init__(self, group: NumberedGroup) -> None:
+        self._wanting = group.subscriptions[group.subscription_of]
+        self._turn = np.cumsum(self._wanting, axis=0, dtype=np.int32) - 1
+        self._starts = group.starts[:-1]
+        self._each, self._extras = np.divmod(group.counts, self._turn[-1] + 1)
+
+    def sizes(self) -> Iterator[tuple[int, int]]:
+        """Yield each member's number and number of partitions."""
+        with_one_more = self._wanting & (self._turn < self._extras.astype(np.int32))
+        sizes = self._wanting.astype(np.float64) @ self._each
+        return enumerate((sizes.astype(np.int64) + np.count_nonzero(with_one_more, axis=1)).tolist())
+
+    def of(self, member: int) -> NDArray[np.int64]:
+        """Return the numbers of one member's partitions."""
+        mine = np.flatnonzero(self._wanting[member])
+        turn, each, extras = self._turn[member, mine], self._each[mine], self._extras[mine]
+        starts = self._starts[mine] + turn * each + np.minimum(turn, extras)
+        return spread(starts, each + (turn < extras))
 
 
 class _SharedRanges:

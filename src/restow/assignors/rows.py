@@ -7,12 +7,12 @@ change, a comparison counts. So assignors answer with rows. A row behaves like t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from restow.assignors.names import all_kept, made
+from restow.assignors.names import all_kept, all_of, made
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -155,3 +155,21 @@ def numbers_of(rows: Sequence[PartitionRow]) -> NDArray[np.int64]:
         starts = np.array([each.start for each in ranges], dtype=np.int64)
         return spread(starts, np.array([len(each) for each in ranges], dtype=np.int64))
     return np.concatenate([row.numbers for row in rows])
+
+
+def in_lists(answer: Mapping[str, Sequence[TopicPartition]]) -> dict[str, list[TopicPartition]]:
+    """Return an answer with its rows as lists, made together: faster than each by itself."""
+    rows = [mine for mine in answer.values() if isinstance(mine, PartitionRow)]
+    layout = rows[0].layout if rows else None
+    if layout is None or any(row.layout is not layout for row in rows) or 2 * len(rows) < len(answer):
+        return {member: mine if type(mine) is list else list(mine) for member, mine in answer.items()}
+    everything = all_of(layout.topics, layout.counts)
+    lists = {}
+    for member, mine in answer.items():
+        if not isinstance(mine, PartitionRow):
+            lists[member] = mine if type(mine) is list else list(mine)
+        elif isinstance(mine.given, range):
+            lists[member] = everything[mine.given.start : mine.given.stop : mine.given.step]
+        else:
+            lists[member] = list(map(everything.__getitem__, mine.numbers.tolist()))
+    return lists

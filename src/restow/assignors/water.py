@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 def pour(loads: NDArray[np.int64], units: int) -> NDArray[np.int64]:
     """Return the units for each so that the loads end as level as possible; ties go to the first."""
-    order = np.argsort(loads, kind="stable")
-    rising = loads[order]
+    rising = np.sort(loads)
     # Room below each step: what it takes to lift all lower ones to this one's height.
-    room = rising * np.arange(len(rising)) - np.concatenate(([0], np.cumsum(rising)[:-1]))
+    below = np.cumsum(rising) - rising
+    room = rising * np.arange(len(rising)) - below
     wet = int(np.searchsorted(room, units, side="right"))
-    level, left = divmod(units + int(rising[:wet].sum()), wet)
-    poured = np.zeros(len(loads), dtype=np.int64)
-    poured[order[:wet]] = level - rising[:wet]
-    poured[np.sort(order[:wet])[:left]] += 1
+    level, left = divmod(units + int(below[wet - 1] + rising[wet - 1]), wet)
+    poured: NDArray[np.int64] = np.maximum(level - loads, 0)
+    if left:  # exactly those that got wet stand at the level now, or stood there before
+        poured[np.flatnonzero(loads <= level)[:left]] += 1
     return poured
