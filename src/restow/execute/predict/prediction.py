@@ -200,7 +200,7 @@ def range_told(prediction: Prediction) -> str:
 def error_told(
     predicted_s: float | None, took_s: float | None, steered: Sequence[str] = (), held: str = ""
 ) -> str:
-    """Say how far off a prediction was, like `, 3.8% longer`; nothing if that is not known, or under a second.
+    """Say how far off a prediction was, like `, 3.8% longer`; nothing if not known, or under a second.
 
     A run that an operator has `steered` is another one than was predicted. `held` says why a guard paused it.
     """
