@@ -28,6 +28,10 @@ class StoryStage:
     brokers: tuple[int, int, int]
     kill: Callable[[int], object]
     start: Callable[[int], object]
+    records: int = 1_800
+    """Records of a kilobyte to move; Apache's brokers copy the first megabyte whatever the throttle."""
+    unit: str = "kB/s"
+    """In what the slow throttles are given; the run must last until all of it has been tried."""
 
     @property
     def skewed(self) -> dict[int, tuple[int, ...]]:
@@ -43,7 +47,7 @@ class StoryStage:
             ]
             kafka.ask(lambda admin: admin.create_topics(topics))
         with closing(KafkaProducer(bootstrap_servers=self.bootstrap, acks="all", linger_ms=20)) as producer:
-            for number in range(1_800):
+            for number in range(self.records):
                 producer.send("orders", b"x" * 1_000, partition=number % PARTITIONS)
             producer.flush()
 
@@ -85,7 +89,7 @@ def play(stage: StoryStage, page: Any, *, plan_options: dict[str, str] | None = 
     plan = _plan(page, plan_options or {})
     _rehearse(page)
     page.goto(plan)
-    _approve(page)
+    _approve(stage, page)
     _carry_out(stage, page)
     assert any(stage.brokers[2] in replicas for replicas in stage.replicas().values())
     _undo(stage, page)
@@ -127,9 +131,9 @@ def _rehearse(page: Any) -> None:
     page.wait_for_selector("h2:has-text('What limits it')")
 
 
-def _approve(page: Any) -> None:
+def _approve(stage: StoryStage, page: Any) -> None:
     cluster_id = page.inner_text("dl.facts dd >> nth=0")
-    page.fill("#approve input[name=throttle]", "2kB/s")
+    page.fill("#approve input[name=throttle]", f"2{stage.unit}")
     page.fill("#approve input[name=cluster]", "another")
     page.click("button:has-text('Run this plan')")
     page.wait_for_selector("text=what was typed is another")
@@ -145,9 +149,9 @@ def _carry_out(stage: StoryStage, page: Any) -> None:
     check_accessibility(page)
     page.click("button:has-text('Go on')")
     page.wait_for_selector("#run .tile b:has-text('under way')")
-    page.fill("input[name=throttle]", "3kB/s")
+    page.fill("input[name=throttle]", f"3{stage.unit}")
     page.click("button:has-text('Change')")
-    page.wait_for_selector("#run .tile b:has-text('3.0 kB/s')")
+    page.wait_for_selector(f"#run .tile b:has-text('3.0 {stage.unit}')")
     stage.kill(stage.brokers[1])
     page.wait_for_selector("#run .tile.bad:has-text('under-replicated')")
     stage.start(stage.brokers[1])

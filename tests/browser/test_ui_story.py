@@ -58,7 +58,7 @@ def test_story_is_the_same_on_apache_kafka(tmp_path: Path, running_browser: Any)
         def kill(broker: int) -> None:
             cluster.brokers[broker].kill()
 
-        stage = StoryStage(cluster.bootstrap, (1, 2, 3), kill, start)
+        stage = StoryStage(cluster.bootstrap, (1, 2, 3), kill, start, records=300_000, unit="MB/s")
         stage.fill()
         flags = ("-b", cluster.bootstrap, "--journal", str(tmp_path / "state"))
         with served_pages(tmp_path, *flags) as pages, operator_page(pages, running_browser) as page:
