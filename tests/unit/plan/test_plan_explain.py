@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from restow.errors import InvalidDocument
+from restow.model import Partition, TopicPartition
 from restow.model.load_text import dumps
 from restow.model.load_text import loads as load_from
 from restow.plan.explain.amounts import by_log_dir
@@ -228,3 +229,17 @@ def test_damaged_load_model_is_refused(change: object, says: str) -> None:
     change(document)  # type: ignore[operator]
     with pytest.raises(InvalidDocument, match=says):
         load_from(json.dumps(document))
+
+
+def test_explanation_says_which_moves_have_an_unknown_size() -> None:
+    """Broker 0 does not answer: nobody else knows the size of what it alone has."""
+    snapshot = clusters.snapshot({"alone": [(0,)], "other": [(0, 1)]}, brokers=range(3))
+    alone = replace(snapshot.topic["alone"], partitions=(Partition(0, (0,), (0,), 0),))
+    other = snapshot.topic["other"]
+    request = PlanRequest(drain=frozenset({0}))
+    for unanswered, expected in (((0,), [TopicPartition("alone", 0)]), ((), [])):
+        seen = replace(snapshot, topics=(alone, other), unanswered=unanswered)
+        told = explain(seen, None, propose(seen, None, request), request)
+        notes = [note for note in told.notes if "unknown size" in note.text]
+        assert [name for note in notes for name in note.partitions] == expected
+        assert all(note.warning and "from brokers 0" in note.text for note in notes)

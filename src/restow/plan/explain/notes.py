@@ -30,6 +30,7 @@ def notes_of(
     """Return all notes, warnings first."""
     found = [*_left_alone(asked), *_one_rack(asked, moves), *_kept_from(asked), *_internal(asked)]
     found += [*_out_of_sync(asked), *_uneven_dirs(snapshot, asked, moves), *group_notes(snapshot, moves)]
+    found += _unsized(snapshot, moves)
     if load is None:
         text = "there is no load model: this goes by the sizes of log dirs and by numbers alone"
         found.append(Note(text=text))
@@ -78,6 +79,26 @@ def _left_alone(asked: Asked) -> list[Note]:
             )
         )
     return found
+
+
+def _unsized(snapshot: Snapshot, moves: Sequence[Move]) -> list[Note]:
+    """Note moves of partitions whose size no broker told, because those that know it do not answer."""
+    if not snapshot.unanswered:
+        return []
+    unknown = {name for name, each in snapshot.all_partitions() if not each.copies}
+    unsized = tuple(move.partition for move in moves if move.adding and move.partition in unknown)
+    if not unsized:
+        return []
+    silent = ", ".join(map(str, snapshot.unanswered))
+    return [
+        Note(
+            text=f"partitions of unknown size to copy, which are counted as 0 B ({len(unsized):,}): no "
+            f"answer about log dirs from brokers {silent}",
+            partitions=unsized,
+            warning=True,
+            advice="plan again when these brokers answer, if the bytes and the time are to be right",
+        )
+    ]
 
 
 def _one_rack(asked: Asked, moves: Sequence[Move]) -> list[Note]:
