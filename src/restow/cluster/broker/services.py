@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from restow.cluster.net.backlog import Backlog
+from restow.cluster.security import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from restow.cluster.broker.controller_requests import ControllerRequests
@@ -63,6 +64,8 @@ class RequestContext:
     """The broker's backlog, which limits large responses."""
     number: int = 0
     """How many connections the broker had accepted before this one."""
+    principal: Principal = ANONYMOUS
+    """The client's name, for authorization."""
 
     @property
     def client_host(self) -> str:
