@@ -84,6 +84,8 @@ class RunBook:
     """What an operator changed while it ran: another run than was predicted."""
     held: str = ""
     """Why a guard paused the run meanwhile; empty if none did."""
+    waited: str = ""
+    """How long nothing could move meanwhile, and why; empty if something always could."""
     copied: Sequence[tuple[float, float]] = ()
     """Seconds since then, and the bytes that were copied until that moment."""
     events: list[BookEvent] = field(default_factory=list)
@@ -245,7 +247,7 @@ class RunBook:
         took_s = facts.get("seconds") if self.outcome == "done" else None
         self.took_s = None if took_s is None else float(took_s)
         self.steered = tuple(map(str, facts.get("steered", ())))
-        self.held = str(facts.get("held", ""))
+        self.held, self.waited = str(facts.get("held", "")), str(facts.get("waited", ""))
         self.copied = [(float(at_s), float(size)) for at_s, size in facts.get("copied", ())]
         return f"ends: {self.outcome}" + (f": {self.reason}" if self.reason else "")
 

@@ -226,6 +226,33 @@ def test_step_waits_while_a_replica_is_out_of_sync(stage: Stage) -> None:
     assert "its replica on broker 1 is not in sync" in outcome.reason
 
 
+def test_run_tells_beside_its_prediction_error_how_long_nothing_could_move(stage: Stage) -> None:
+    stage.admin.lagging.add((TopicPartition("t", 0), 1))
+    stage.admin.leaders[TopicPartition("t", 0)] = 2
+    stage.after(40, stage.admin.lagging.clear)
+    plan = plan_for(stage, [(1, 3)])
+    outcome = stage.execute(plan, RunOptions(give_up_s=100))
+    assert outcome.is_good
+    assert outcome.summary is not None
+    waited, _, why = outcome.summary.waited.partition(": ")
+    assert 38 <= float(waited.removesuffix(" s")) <= 44
+    assert why == "t-0: its replica on broker 1 is not in sync, so none may go"
+    (told,) = predictions_told(plan, stage.world.root)
+    assert told.endswith(f" longer; nothing could move for {waited}: {why}")
+
+
+def test_run_tells_that_all_its_copies_stood_still(stage: Stage) -> None:
+    """Broker 3, to which everything is copied, is dead for 40 s."""
+    stage.after(2, lambda: stage.admin.brokers.discard(3))
+    stage.after(42, lambda: stage.admin.brokers.add(3))
+    outcome = stage.execute(plan_for(stage, [(1, 3)]), RunOptions(throttle=ThrottleRates(rate=MB)))
+    assert outcome.is_good
+    assert outcome.summary is not None
+    waited, _, why = outcome.summary.waited.partition(": ")
+    assert 35 <= float(waited.removesuffix(" s")) <= 44
+    assert why == "t-0 to 3: dead target: broker 3 is not there"
+
+
 def test_run_begins_nothing_outside_its_hours(stage: Stage) -> None:
     from datetime import datetime
 

@@ -86,7 +86,7 @@ def _sections(
 def _run(run: Run, prediction: Prediction) -> Section:
     """Return what was predicted of the plan's last run, and what happened."""
     began_s, took_s = prediction.start_ms / 1000, run.ledger.took_s
-    off = error_told(prediction.seconds.p50, took_s, run.ledger.steered, run.ledger.held)
+    off = error_told(prediction.seconds.p50, took_s, run.ledger.steered, run.ledger.held, run.ledger.waited)
     took = "" if took_s is None else f" It took {human_duration(took_s)}{off}."
     drawn = [
         Line(name=name, points=tuple((began_s + at_s, copied) for at_s, copied in curve))

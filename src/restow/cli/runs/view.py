@@ -244,7 +244,7 @@ def rows_of(summary: Summary) -> list[tuple[str, str]]:
     if summary.prediction is not None:
         took_s = summary.seconds if summary.done else None
         off = "" if took_s is None else f"; it took {human_duration(took_s)}"
-        told = error_told(summary.predicted_s, took_s, summary.steered, summary.held)
+        told = error_told(summary.predicted_s, took_s, summary.steered, summary.held, summary.waited)
         rows.append(("predicted", range_told(summary.prediction) + off + told))
     left = "nothing"
     if summary.partitions_left:

@@ -75,6 +75,8 @@ class RunLedger:
     """What an operator has changed since then, by `restow control`."""
     held: str = ""
     """Why a guard paused the run meanwhile; empty if none did."""
+    waited: str = ""
+    """How long nothing could move meanwhile, and why; empty if something always could."""
     copied: tuple[tuple[float, float], ...] = ()
     """Seconds since then, and the bytes copied until that moment; empty until the run has ended."""
 
@@ -293,6 +295,7 @@ def _ended(ledger: RunLedger, facts: Any) -> RunLedger:
         took_s=None if took_s is None else float(took_s),
         steered=tuple(map(fields.text, facts.get("steered", ()))),
         held=fields.text(facts.get("held", "")),
+        waited=fields.text(facts.get("waited", "")),
         copied=copied,
     )
 

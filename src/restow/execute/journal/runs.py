@@ -163,7 +163,9 @@ def predictions_told(plan: Plan, journal: str | PathLike[str] | None = None) -> 
     for run in reversed(_runs_of_plan(plan, journal)):
         predicted, took_s = run.ledger.prediction, run.ledger.took_s
         if predicted is not None and took_s is not None:
-            off = error_told(predicted.seconds.p50, took_s, run.ledger.steered, run.ledger.held)
+            off = error_told(
+                predicted.seconds.p50, took_s, run.ledger.steered, run.ledger.held, run.ledger.waited
+            )
             took = f"it took {human_duration(took_s)}"
             return (f"run {run.name}: predicted {range_told(predicted)}; {took}{off}",)
     return ()

@@ -198,19 +198,25 @@ def range_told(prediction: Prediction) -> str:
 
 
 def error_told(
-    predicted_s: float | None, took_s: float | None, steered: Sequence[str] = (), held: str = ""
+    predicted_s: float | None,
+    took_s: float | None,
+    steered: Sequence[str] = (),
+    held: str = "",
+    waited: str = "",
 ) -> str:
     """Say how far off a prediction was, like `, 3.8% longer`; nothing if not known, or under a second.
 
-    A run that an operator has `steered` is another one than was predicted. `held` says why a guard paused it.
+    A run that an operator has `steered` is another one than was predicted. `held` says why a guard paused it,
+    `waited` how long nothing could move, and why.
     """
-    guard = f"; a guard paused it meanwhile ({held})" if held else ""
+    delays = f"; a guard paused it meanwhile ({held})" if held else ""
+    delays += f"; nothing could move for {waited}" if waited else ""
     if steered:
-        return f"; an operator changed it meanwhile ({', '.join(steered)}){guard}"
+        return f"; an operator changed it meanwhile ({', '.join(steered)}){delays}"
     if not predicted_s or predicted_s == inf or took_s is None or max(predicted_s, took_s) < 1:
-        return guard
+        return delays
     error = took_s / predicted_s - 1
-    return f", {abs(error):.1%} {'longer' if error > 0 else 'less'}{guard}"
+    return f", {abs(error):.1%} {'longer' if error > 0 else 'less'}{delays}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,8 @@ class Summary:
     """What an operator has changed meanwhile, such as `throttle`: the prediction is of a run without that."""
     held: str = ""
     """Why a guard paused the run meanwhile; empty if none did."""
+    waited: str = ""
+    """How long nothing could move meanwhile, and why; empty if something always could."""
 
     @property
     def mean_rate(self) -> float:

@@ -15,6 +15,7 @@ from restow.execute.predict.rest import TimeLeft
 from restow.execute.progress.outcome import Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, ProgressReport
 from restow.execute.progress.stuck import Cause, StuckReplica
+from restow.execute.progress.waited import WaitedTime, why_nothing_copies
 from restow.model import TopicPartition
 from restow.plan.drift import REMADE
 
@@ -261,6 +262,7 @@ class RunReporter:
         self._throttling, self._pace, self._in_progress = throttling, pace, in_progress
         self._listener, self._time_left = listener, TimeLeft(foreseen.known)
         self._prediction, self._copied = foreseen.prediction, CopiedCurve()
+        self._waited = WaitedTime()
         self._began_s = clock.monotonic_s()
         self._begun = frozenset(step.partition for step in schedule.waiting)
         self._last: ProgressReport | None = None
@@ -280,8 +282,11 @@ class RunReporter:
             paused=paused is not None and self._schedule.left > len(self._in_progress),
         )
         self._copied.add(self._seconds, self._progress.copied.copied_bytes)
+        waits = self._schedule.why_stuck()
         if ended is None:
             self._pace.learn(self._last)
+        why_idle = waits if paused is None else None
+        self._waited.see(self._clock.monotonic_s(), why_nothing_copies(self._last) or why_idle)
         self._listener(
             RunStatus(
                 run=self._run,
@@ -294,7 +299,7 @@ class RunReporter:
                 auto=self._pace.auto,
                 by_hour=None if self._pace.hourly is None else str(self._pace.hourly),
                 paused=paused,
-                waits=self._schedule.why_stuck(),
+                waits=waits,
                 ended=ended,
                 under_replicated=len(observation.under_replicated),
                 offline=len(observation.offline),
@@ -319,6 +324,7 @@ class RunReporter:
             "measured": measured,
             "steered": list(self._pace.steered),
             "held": self._pace.held,
+            "waited": self._waited.told,
         }
 
     @property
@@ -355,6 +361,7 @@ class RunReporter:
             busiest_bytes=0 if busiest is None else busiest[1],
             steered=tuple(self._pace.steered),
             held=self._pace.held,
+            waited=self._waited.told,
         )
 
     def _nothing_left(self, _: RestOfRun) -> float | None:

@@ -188,6 +188,9 @@ def _predicted(book: RunBook) -> Iterator[Tile]:
         ahead = book.status.predicted.ahead_s
     if book.held:
         yield Tile(value="paused", name=f"by a guard meanwhile: {book.held}")
+    if book.waited:
+        waited, _, why = book.waited.partition(": ")
+        yield Tile(value=waited, name=f"in which nothing could move: {why}")
     if ahead is not None:
         words = "ahead of the prediction" if ahead >= 0 else "behind the prediction"
         yield Tile(value=human_duration(abs(ahead)), name=words)
