@@ -75,6 +75,11 @@ class Move(_Change):
         within = sum(self.own_size(broker) for broker in self.dir_changes)
         return self.size_bytes * len(self.adding) + within
 
+    @property
+    def told_bytes(self) -> int | None:
+        """Return the bytes to copy as a reader is told; None if no broker has told the partition's size."""
+        return self.bytes_to_copy if self.sizes or self.size_bytes or not self.adding else None
+
     def own_size(self, broker: BrokerId) -> int:
         """Return the bytes of a present replica on its own disk; the leader's if unknown."""
         return self.sizes.get(broker, self.size_bytes)

@@ -58,7 +58,7 @@ def plan_rows(plan: Plan) -> Iterator[dict[str, Any]]:
             "after": move.after,
             "adding": move.adding,
             "removing": move.removing,
-            "bytes_to_copy": move.bytes_to_copy,
+            "bytes_to_copy": move.told_bytes,
             "reason": move.reason,
         }
 
@@ -104,7 +104,7 @@ def plan_html(plan: Plan) -> str:
         after.update({broker: move.own_size(broker) for broker in move.after})
     brokers = sorted({broker for move in plan.moves for broker in (*move.before, *move.after)})
     moves = [
-        (move.partition, _list(move.before), _list(move.after), human_bytes(move.bytes_to_copy), move.reason)
+        (move.partition, _list(move.before), _list(move.after), human_bytes(move.told_bytes), move.reason)
         for move in plan.moves_in_order
     ]
     parts = [

@@ -15,6 +15,8 @@ from restow.model.load_text import dumps
 from restow.model.load_text import loads as load_from
 from restow.plan.explain.amounts import by_log_dir
 from restow.plan.explain.explain import explain
+from restow.plan.explain.view import view_of
+from restow.plan.files import text
 from restow.plan.judge.compare import compare
 from restow.plan.propose import propose
 from restow.plan.request.framing import ask
@@ -239,7 +241,11 @@ def test_explanation_says_which_moves_have_an_unknown_size() -> None:
     request = PlanRequest(drain=frozenset({0}))
     for unanswered, expected in (((0,), [TopicPartition("alone", 0)]), ((), [])):
         seen = replace(snapshot, topics=(alone, other), unanswered=unanswered)
-        told = explain(seen, None, propose(seen, None, request), request)
+        plan = propose(seen, None, request)
+        told = explain(seen, None, plan, request)
+        unsized = [move.partition for move in text.loads(text.dumps(plan)).moves if move.told_bytes is None]
+        assert unsized == [TopicPartition("alone", 0)]
+        assert view_of(plan).unsized == 1
         notes = [note for note in told.notes if "unknown size" in note.text]
         assert [name for note in notes for name in note.partitions] == expected
         assert all(note.warning and "from brokers 0" in note.text for note in notes)

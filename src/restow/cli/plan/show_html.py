@@ -160,7 +160,7 @@ def _moves(plan: Plan) -> str:
                 move.partition,
                 ", ".join(map(str, move.before)),
                 ", ".join(map(str, move.after)),
-                human_bytes(move.bytes_to_copy),
+                human_bytes(move.told_bytes),
                 move.reason,
             )
             for move in plan.moves

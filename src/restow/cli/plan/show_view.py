@@ -59,7 +59,7 @@ def document(
                 "partition": move.partition.partition,
                 "before": list(move.before),
                 "after": list(move.after),
-                "bytes_to_copy": move.bytes_to_copy,
+                "bytes_to_copy": move.told_bytes,
                 "reason": move.reason,
             }
             for move in plan.moves
@@ -86,7 +86,8 @@ def draw(
         put(
             console,
             f"{count(view.moves, 'partition')} in {waves}, {human_bytes(view.bytes_to_copy)} to copy"
-            + (f"; {view.reordered:,} of them copy nothing" if view.reordered else ""),
+            + (f"; {view.reordered:,} of them copy nothing" if view.reordered else "")
+            + (f"; the size of {view.unsized:,} of them is not known" if view.unsized else ""),
             style="bold",
         )
         if view.bytes_to_copy:
@@ -181,7 +182,7 @@ def _draw_dirs(console: Console, view: PlanView) -> None:
 def _draw_moves(console: Console, moves: Sequence[Move]) -> None:
     heading(console, "Moves")
     for move in moves:
-        copied = f", {human_bytes(move.bytes_to_copy)}" if move.bytes_to_copy else ", nothing to copy"
+        copied = f", {human_bytes(move.told_bytes)}" if move.told_bytes != 0 else ", nothing to copy"
         dirs = "".join(f", broker {broker} to {path}" for broker, path in sorted(move.dir_changes.items()))
         why = f" ({move.reason})" if move.reason else ""
         line = f"  {move.partition}: {list(move.before)} → {list(move.after)}{dirs}{copied}{why}"

@@ -60,6 +60,8 @@ class PlanView:
     bytes_to_copy: int
     reordered: int
     """Moves that copy nothing: another order, or fewer replicas."""
+    unsized: int
+    """Moves of partitions whose size no broker has told; they count as 0 B."""
     brokers: tuple[BrokerChange, ...]
     dirs: tuple[DirChange, ...]
     whole_cluster: bool
@@ -77,6 +79,7 @@ def view_of(plan: Plan, snapshot: Snapshot | None = None) -> PlanView:
         waves=len(plan.waves),
         bytes_to_copy=plan.bytes_to_copy,
         reordered=sum(not move.adding and not move.dir_changes for move in plan.moves),
+        unsized=sum(move.told_bytes is None for move in plan.moves),
         brokers=tuple(
             BrokerChange(
                 broker=broker,
