@@ -18,6 +18,7 @@ from restow.cluster.store import (
     WatchEvent,
 )
 from restow.cluster.store.zookeeper import ZooKeeperStore
+from restow.runtime.clock import SystemClock
 from tests.conformance.stores import Remote, played
 
 if TYPE_CHECKING:
@@ -27,6 +28,17 @@ pytestmark = pytest.mark.jvm
 
 CUT_OFF_S = 4.0
 """Timeout of a session that should expire, but not before it is open."""
+
+
+class SkippingClock(SystemClock):
+    """A clock that is set forward, as if the process had stood still meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + self.skipped_s
 
 
 def cut(store: ZooKeeperStore) -> None:
@@ -72,6 +84,25 @@ async def test_session_survives_a_lost_connection(remote: Remote) -> None:
     assert events[1:] == [WatchEvent(NodeChange.SET, "/mine")]
     assert expiries == []
     await remote.stop()
+
+
+@played
+async def test_session_is_in_doubt_after_a_standstill_until_the_server_answers(remote: Remote) -> None:
+    clock = SkippingClock()
+    store = await ZooKeeperStore.connect(remote.address, timeout_s=60.0, clock=clock)
+    remote.sessions.append(store)
+    await store.confirm()
+    assert not store.in_doubt
+    clock.skipped_s += 59.0
+    assert not store.in_doubt
+    clock.skipped_s += 61.0
+    assert store.in_doubt
+    await store.confirm()
+    assert not store.in_doubt
+    await remote.stop()
+    clock.skipped_s += 61.0
+    with pytest.raises(SessionExpired):
+        await store.confirm()
 
 
 @played

@@ -230,6 +230,14 @@ class SimSession:
     async def watch_children(self, path: str, watch: Watch) -> None:
         await self._read(lambda: self._inner.watch_children(path, self._told(watch)))
 
+    @property
+    def in_doubt(self) -> bool:
+        """Return False, so that a node that stood still answers as leader: epochs and the ISR must do."""
+        return False
+
+    async def confirm(self) -> None:
+        await self._inner.confirm()
+
     def on_expired(self, callback: Callable[[], object]) -> None:
         self._inner.on_expired(lambda: self._tell(callback))
 

@@ -13,6 +13,7 @@ import pytest
 from restow.cluster.broker.metadata import MetadataCache
 from restow.cluster.handlers import HANDLERS, Handler, served_versions
 from restow.cluster.net.server import ServerLimits, serve
+from restow.cluster.store import StoreError, StoreUnavailable
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
 from restow.wire.codec import encode_request
@@ -36,9 +37,24 @@ API_VERSIONS = 18
 HEARTBEAT = 12
 
 
-async def listening(**options: Any) -> Listener:
+class Session:
+    """A session with a store that may be in doubt."""
+
+    def __init__(self) -> None:
+        self.in_doubt = False
+        self.error: StoreError | None = None
+
+    async def confirm(self) -> None:
+        if self.error is not None:
+            raise self.error
+        self.in_doubt = False
+
+
+async def listening(session: Session | None = None, **options: Any) -> Listener:
     clock = SystemClock()
-    services: Any = SimpleNamespace(broker_id=1, clock=clock, metadata=MetadataCache("cluster", clock))
+    services: Any = SimpleNamespace(
+        broker_id=1, clock=clock, metadata=MetadataCache("cluster", clock), store=session or Session()
+    )
     return await serve(SystemNetwork(), HOST, 0, services, ServerLimits(**options))
 
 
@@ -86,6 +102,24 @@ def test_api_versions_refuses_invalid_client_names(name: str) -> None:
         client = await Client.connect(listener.port)
         client.ask(API_VERSIONS, 3, 1, software(client_software_name=name))
         assert (await client.answer(API_VERSIONS, 3)).error_code == ErrorCode.INVALID_REQUEST
+        await listener.close()
+
+    run(scenario())
+
+
+def test_broker_asks_its_store_before_it_answers_after_a_standstill() -> None:
+    async def scenario() -> None:
+        session = Session()
+        listener = await listening(session)
+        client = await Client.connect(listener.port)
+        session.in_doubt = True
+        client.ask(API_VERSIONS, 3, 1, software())
+        assert (await client.answer(API_VERSIONS, 3)).error_code == 0
+        assert not session.in_doubt
+        session.in_doubt, session.error = True, StoreUnavailable("the connection was lost")
+        client.ask(API_VERSIONS, 3, 2, software())
+        await client.is_closed.wait()
+        assert client.frames.empty()
         await listener.close()
 
     run(scenario())

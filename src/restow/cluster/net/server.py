@@ -11,6 +11,9 @@ Responses take memory until the client reads them. So a Fetch starts only when a
 unanswered and the client has read most of the earlier responses; idle connections are closed. One request may
 wait, because a follower ends its waiting fetch by sending the next one of the session. Requests take memory
 until they are answered: `backlog.py` limits their total over all clients.
+
+A broker that stood still for longer than its session's timeout may no longer lead anything, and would tell
+producers that their sequences have gaps. So it asks the store before it answers.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from restow.cluster.handlers import HANDLERS, HangUp, served_versions
 from restow.cluster.handlers.k18_api_versions import refusal
 from restow.cluster.net.backlog import Backlog
 from restow.cluster.net.idleness import IdleWatch
-from restow.cluster.store import SessionExpired
+from restow.cluster.store import SessionExpired, StoreError
 from restow.wire.codec import (
     API_VERSIONS,
     FETCH,
@@ -185,6 +188,8 @@ class ClientConnection:
     async def _answer(self, request: Request, turn: asyncio.Future[None] | None) -> _Parts:
         if turn is not None:
             await turn
+        if self._services.store.in_doubt:
+            await self._confirm_session()
         body = await self._handlers[request.api_key].handle(request, self._context)
         if body is None:
             return None
@@ -193,6 +198,13 @@ class ClientConnection:
             self._ready_bytes += sum(map(len, parts))
             self._count(self._connection.unsent_bytes)
         return parts
+
+    async def _confirm_session(self) -> None:
+        """Wait until the store has answered: after a standstill others may lead what this broker led."""
+        try:
+            await self._services.store.confirm()
+        except StoreError as error:
+            raise HangUp(f"this broker may have lost its session: {error}") from error
 
     def _await(self, answer: asyncio.Future[_Parts], size: int, turn: asyncio.Future[None] | None) -> None:
         self._requests += 1

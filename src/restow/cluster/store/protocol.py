@@ -125,6 +125,13 @@ class Store(Protocol):
     def on_expired(self, callback: Callable[[], object]) -> None:
         """Call back once, on the loop, if the session ends other than by `close`."""
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the session may have expired unnoticed, because this process stood still for so long."""
+
+    async def confirm(self) -> None:
+        """Return once the server has answered, and the session is not in doubt. Raises StoreError."""
+
     async def close(self) -> None:
         """End the session. A second call does nothing."""
 

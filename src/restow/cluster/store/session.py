@@ -115,6 +115,13 @@ class EmbeddedSession:
         self._check()
         await self._server.submit(partial(self._server.watch_children, path, self._session_id, watch))
 
+    @property
+    def in_doubt(self) -> bool:
+        return False
+
+    async def confirm(self) -> None:
+        """Do nothing: the server is in this process and stands still with it."""
+
     def on_expired(self, callback: Callable[[], object]) -> None:
         self._when_expired.append(callback)
 

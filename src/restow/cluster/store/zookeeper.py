@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock, Timer
 
 SESSION_TIMEOUT_S = 18.0
+_BEATS_PER_TIMEOUT = 3
 _CONNECT_TIMEOUT_S = 30.0
 # A server accepts requests below 1 MiB by default. An operation takes less than this besides its path and
 # data.
@@ -94,6 +95,9 @@ class ZooKeeperStore:
         self._closing: asyncio.Task[None] | None = None
         self._cut_off: Timer | None = None
         self._when_expired: list[Callable[[], object]] = []
+        self._lives_until_s = 0.0
+        """Until then the server cannot have expired the session: it has answered late enough."""
+        self._beat: Timer | None = None
 
     @classmethod
     async def connect(
@@ -107,6 +111,7 @@ class ZooKeeperStore:
         """Open a session at `host:port,host:port/root`; a given root must exist."""
         store = cls(hosts, timeout_s=timeout_s, clock=clock)
         store._session_id = await store._link.open(connect_timeout_s)
+        store._keep_confirmed()
         return store
 
     @property
@@ -172,6 +177,19 @@ class ZooKeeperStore:
     def on_expired(self, callback: Callable[[], object]) -> None:
         self._when_expired.append(callback)
 
+    @property
+    def in_doubt(self) -> bool:
+        return self._clock.monotonic_s() > self._lives_until_s
+
+    async def confirm(self) -> None:
+        await self.exists("/")
+
+    def _keep_confirmed(self) -> None:
+        """Ask the server something now and then, so that the session is in doubt only after a standstill."""
+        if not self._ended:
+            self._read("/", self._link.client.exists_async).add_done_callback(_forget)
+            self._beat = self._clock.call_later(self._timeout_s / _BEATS_PER_TIMEOUT, self._keep_confirmed)
+
     async def close(self) -> None:
         if not self._ended:
             self._end("was closed")
@@ -200,6 +218,8 @@ class ZooKeeperStore:
 
     def _end(self, how: str) -> None:
         self._ended = how
+        if self._beat is not None:
+            self._beat.cancel()
         self._closing = asyncio.create_task(self._close())
 
     async def _close(self) -> None:
@@ -286,10 +306,13 @@ class ZooKeeperStore:
 
     async def _ask(self, send: Callable[[], IAsyncResult]) -> Any:
         """Return the response, or kazoo's exception as a value."""
+        asked_s = self._clock.monotonic_s()
         try:
-            return await self._link.ask(send)
+            answer = await self._link.ask(send)
         except (kazoo.KazooException, SessionExpired) as error:
             return error
+        self._lives_until_s = max(self._lives_until_s, asked_s + self._timeout_s)
+        return answer
 
     def _error(self, error: Exception, path: str) -> StoreError:
         if refusal := _REFUSALS.get(type(error)):
@@ -301,6 +324,12 @@ class ZooKeeperStore:
                 "the connection to ZooKeeper was lost: the change may have been made or not"
             )
         return StoreError(f"ZooKeeper refused a request for {path}: {type(error).__name__}", path=path)
+
+
+def _forget(answer: asyncio.Future[Any]) -> None:
+    """Take the error of a question that nobody waits for."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 def _neighbours(requests: list[_Write | _Read]) -> Iterator[list[_Write] | list[_Read]]:
