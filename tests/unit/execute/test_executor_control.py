@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,6 +23,9 @@ from restow.plan.pin import Target, plan_from_targets
 from restow.snapshot import capture
 from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
+
+if TYPE_CHECKING:
+    from restow.client import ClusterView
 
 
 def test_pause_holds_steps_that_have_not_begun_until_the_run_goes_on(stage: Stage) -> None:
@@ -211,11 +216,67 @@ def test_run_pauses_on_new_under_replicated_partitions_until_they_recover(stage:
     outcome = stage.execute(plan, RunOptions(guards=Guards()))
     assert outcome.is_good
     reason = "1 partition became under-replicated during the run, such as other-0"
-    assert [each.facts["why"] for each in stage.events if each.kind == "paused"] == [reason]
+    in_spite = "`restow control --go-on` goes on in spite of it"
+    assert [each.facts["why"] for each in stage.events if each.kind == "paused"] == [f"{reason}; {in_spite}"]
     assert outcome.summary is not None
     assert outcome.summary.held == reason
     (told,) = predictions_told(plan, stage.world.root)
     assert told.endswith(f" longer; a guard paused it meanwhile ({reason})")
+
+
+ONE_BY_ONE = [(1, 3), (1, 3), (2, 3), (2, 3)]
+"""Three copies of ten seconds each to one broker."""
+
+
+def test_run_goes_on_in_spite_of_a_guard_when_an_operator_says_so(stage: Stage) -> None:
+    """What was seen then is accepted for good; what comes later pauses the run again."""
+    stage.admin.add("other", [(5, 6), (6, 5)])
+    seen, unseen = TopicPartition("other", 0), TopicPartition("other", 1)
+    stage.after(2, lambda: stage.admin.lagging.add((seen, 6)))
+    stage.after(60, lambda: control_of(stage).request(ControlRequest(paused=False)))
+    stage.after(62, lambda: stage.admin.lagging.add((unseen, 5)))
+    stage.after(90, lambda: control_of(stage).request(ControlRequest(throttle="6MB/s")))
+    stage.after(120, lambda: control_of(stage).request(ControlRequest(paused=False)))
+    plan = plan_for(stage, ONE_BY_ONE, limits=Limits(moves_in=1, moves_out=1))
+    assert stage.execute(plan, RunOptions(throttle=ThrottleRates(rate=5 * MB), guards=Guards())).is_good
+    paused = [each for each in stage.events if each.kind == "paused"]
+    assert [str(each.facts["why"]).partition(", such as ")[2].partition(";")[0] for each in paused] == [
+        "other-0",
+        "other-1",
+    ]
+    goes_on = [each.at_ms for each in stage.events if each.kind == "goes on"]
+    begun = [each.at_ms for each in stage.events if each.kind == "begun"]
+    for since, until in zip((each.at_ms for each in paused), goes_on, strict=True):
+        assert until - since > 25_000  # a change of the throttle is no word to go on
+        assert not [at for at in begun if since < at < until]
+
+
+def test_moves_that_end_beside_a_broker_accepted_as_dead_do_not_pause_the_run_again(stage: Stage) -> None:
+    stage.admin.add("other", [(5, 6)])
+    stage.after(2, lambda: stage.admin.brokers.discard(2))
+    stage.after(60, lambda: control_of(stage).request(ControlRequest(paused=False)))
+    plan = plan_for(stage, [(1, 3), (4, 2), (2, 3), (2, 4)], limits=Limits(moves_in=1, moves_out=1))
+    stage.execute(plan, RunOptions(throttle=ThrottleRates(rate=5 * MB), guards=Guards(), give_up_s=600))
+    goes_on = next(each.at_ms for each in stage.events if each.kind == "goes on")
+    assert not [each for each in stage.events if each.kind == "paused" and each.at_ms > goes_on]
+
+
+def test_slow_answers_that_an_operator_accepts_pause_a_run_again_once_they_were_quick(stage: Stage) -> None:
+    answer, takes_s = stage.admin.describe_cluster, [0.0]
+
+    async def slowly() -> ClusterView:
+        await stage.clock.sleep(takes_s[0])
+        return await answer()
+
+    stage.admin.describe_cluster = slowly  # type: ignore[method-assign]
+    for at_s, seconds in ((2, 3.0), (61, 0.0), (72, 3.0)):
+        stage.after(at_s, partial(takes_s.__setitem__, 0, seconds))
+    stage.after(60, lambda: control_of(stage).request(ControlRequest(paused=False)))
+    plan = plan_for(stage, ONE_BY_ONE, limits=Limits(moves_in=1, moves_out=1))
+    options = RunOptions(throttle=ThrottleRates(rate=MB), guards=Guards(latency_s=1.0))
+    assert stage.execute(plan, options).is_good
+    pauses = [kind for kind in stage.kinds() if kind in ("paused", "goes on")]
+    assert pauses == ["paused", "goes on", "paused"]
 
 
 def test_step_waits_while_a_replica_is_out_of_sync(stage: Stage) -> None:

@@ -50,7 +50,9 @@ def test_control_reports_requests_once_and_adds_them_up(tmp_path: Path) -> None:
     assert control.news() is None
     control.request(ControlRequest(paused=True))
     control.request(ControlRequest(paused=False, moves_in=3))
-    assert control.news() == ControlRequest(throttle="5MB", paused=False, moves_in=3)
+    assert control.news() == ControlRequest(throttle="5MB", paused=False, moves_in=3, gone_on=3)
+    control.request(ControlRequest(moves_in=4))
+    assert control.news() == ControlRequest(throttle="5MB", paused=False, moves_in=4, gone_on=3)
     control.clear()
     assert control.news() is None
 

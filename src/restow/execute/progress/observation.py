@@ -93,6 +93,12 @@ class Observation:
             if len(each.isr) < len(each.replicas) and name not in self.moves and name not in self.in_progress
         )
 
+    def lacking_more_than(self, before: Observation) -> frozenset[TopicPartition]:
+        """Return partitions that were not under-replicated before, and lack more than dead brokers."""
+        new = self.under_replicated - before.under_replicated
+        missing = {name: {*self.partitions[name].replicas} - {*self.partitions[name].isr} for name in new}
+        return frozenset(name for name in new if missing[name] & before.alive)
+
     @property
     def offline(self) -> frozenset[TopicPartition]:
         return frozenset(name for name, each in self.partitions.items() if each.leader is None)

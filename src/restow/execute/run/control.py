@@ -35,6 +35,8 @@ class ControlRequest:
     moves_in: int | None = None
     moves_out: int | None = None
     paused: bool | None = None
+    gone_on: int | None = None
+    """Counts the requests to go on: with each new one, guards put up with what they complain of."""
     stop: str | None = None
     """"cancel": cancel the moves under way. "leave": end the run and let them complete."""
 
@@ -58,8 +60,11 @@ class Control:
         """Add to the requests so far."""
         before = self._load(self._read()) if self._disk.exists(self._path) else {}
         said = {name: value for name, value in asdict(request).items() if value is not None}
-        serial = before.get("serial")
-        document = {**before, **said, "serial": serial + 1 if type(serial) is int else 1}
+        last = before.get("serial")
+        serial = last + 1 if type(last) is int else 1
+        document = {**before, **said, "serial": serial}
+        if request.paused is False:
+            document["gone_on"] = serial
         request_of(document, self._path)
         try:
             self._disk.write_atomically(self._path, json.dumps(document).encode(), durable=False)
@@ -105,6 +110,7 @@ def request_of(document: Mapping[str, Any], where: str) -> ControlRequest:
         "moves_in": _is_count,
         "moves_out": _is_count,
         "paused": lambda value: isinstance(value, bool),
+        "gone_on": lambda value: type(value) is int,
         "stop": lambda value: value in (CANCEL, LEAVE),
     }
     said = {name: value for name, value in document.items() if name != "serial" and value is not None}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock
 
 ASKED_TO_PAUSE = "an operator paused the run; `restow control --go-on` lets it go on"
+_IN_SPITE = "`restow control --go-on` goes on in spite of it"
 
 # The end of a step is noticed late by at most this share of its duration.
 _LATE = 0.05
@@ -58,7 +59,11 @@ class Pace:
         self.held = ""
         """Why a guard has paused the run; empty if none has."""
         self._asked_to_pause = False
+        self._gone_on: int | None = None
         self._alarm: str | None = None
+        self._accepts: Observation | None = None
+        """The partitions that are offline or under-replicated here are no alarm, nor are its dead brokers."""
+        self._accepts_latency = False
         self._told: str | None = None
         self._baseline: Observation | None = None
         self._last: Observation | None = None
@@ -91,7 +96,12 @@ class Pace:
             if not hours.contain(minute):
                 now = f"{minute // 60:02}:{minute % 60:02}"
                 return f"--hours lets moves begin only within {hours}, and it is {now}"
-        return self._alarm
+        return self._complaint
+
+    @property
+    def _complaint(self) -> str | None:
+        """Return what a guard complains of, and what to do about it."""
+        return None if self._alarm is None else f"{self._alarm}; {_IN_SPITE}"
 
     def obey(self) -> None:
         """Read the control file if it has changed."""
@@ -104,8 +114,8 @@ class Pace:
         self._follow_the_hour()
         if self.paused != self._told:
             self._told = self.paused
-            if self._told is not None and self._told == self._alarm:
-                self.held = self._told
+            if self._alarm is not None and self._told == self._complaint:
+                self.held = self._alarm
             self._tell("paused" if self._told else "goes on", **({"why": self._told} if self._told else {}))
 
     def ask(self, request: ControlRequest) -> None:
@@ -114,6 +124,9 @@ class Pace:
             if request.paused:
                 self.steered["paused"] = None
             self._asked_to_pause = request.paused
+        if request.gone_on != self._gone_on:
+            self._gone_on = request.gone_on
+            self._put_up_with_it()
         if request.stop is not None:
             self.stop = request.stop
         limits = self._admission.limits
@@ -194,11 +207,11 @@ class Pace:
     def see(self, observation: Observation, steps: Sequence[Step]) -> None:
         """Check the guards against an observation, and adjust an automatic throttle."""
         if self._baseline is None:
-            self._baseline = observation
+            self._baseline = self._accepts = observation
         if self.auto and self._last is not None:
             self._choose_rate(self._last, observation, steps)
-        self._alarm = self._judge(self._baseline, observation)
         self._last = observation
+        self._alarm = self._judge(observation)
 
     def learn(self, report: ProgressReport) -> None:
         """Note whether the throttle holds back a replica for good, and correct the rate."""
@@ -222,20 +235,30 @@ class Pace:
             self._want(decision.rate)
             self._tell("throttle decided", rate=decision.rate, why=decision.reason)
 
-    def _judge(self, baseline: Observation, now: Observation) -> str | None:
+    def _put_up_with_it(self) -> None:
+        """Let guards accept what they complain of now: an operator has seen it, and goes on."""
+        if self._alarm is None or self._last is None:
+            return
+        self._accepts, self._accepts_latency = self._last, True
+        self._alarm = self._judge(self._last)
+
+    def _judge(self, now: Observation) -> str | None:
         guards = self._options.guards
+        accepted = self._accepts or now
         if guards.offline is not None:
-            offline = now.offline - baseline.offline
+            offline = now.offline - accepted.offline
             if len(offline) > guards.offline:
                 return (
                     f"{count(len(offline), 'partition')} went offline during the run, such as {min(offline)}"
                 )
         if guards.under_replicated is not None:
-            lacking = now.under_replicated - baseline.under_replicated
+            lacking = now.lacking_more_than(accepted)
             if len(lacking) > guards.under_replicated:
                 few = count(len(lacking), "partition")
                 return f"{few} became under-replicated during the run, such as {min(lacking)}"
-        if guards.latency_s is not None and now.latency_s > guards.latency_s:
+        slow = guards.latency_s is not None and now.latency_s > guards.latency_s
+        self._accepts_latency = self._accepts_latency and slow
+        if guards.latency_s is not None and slow and not self._accepts_latency:
             took = f"{now.latency_s * 1000:.0f} ms"
             return f"a broker took {took} to answer, and the run allows {guards.latency_s * 1000:.0f} ms"
         return None
