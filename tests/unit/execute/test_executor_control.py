@@ -16,9 +16,10 @@ from restow.execute.repair.undo import CannotUndo
 from restow.execute.run.control import ControlRequest
 from restow.execute.run.options import Guards, RunOptions
 from restow.execute.run.start import cancel, execute
+from restow.execute.run.steps import rest_of
 from restow.execute.throttle.hours import Hours
 from restow.execute.throttle.throttles import FOLLOWER_RATE, ThrottleRates
-from restow.model import Limits, TopicPartition
+from restow.model import ANY_DIR, Limits, Move, Plan, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.snapshot import capture
 from tests.unit.execute.fake_admin import MB
@@ -222,6 +223,24 @@ def test_run_pauses_on_new_under_replicated_partitions_until_they_recover(stage:
     assert outcome.summary.held == reason
     (told,) = predictions_told(plan, stage.world.root)
     assert told.endswith(f" longer; a guard paused it meanwhile ({reason})")
+
+
+@pytest.mark.parametrize(("planned", "dead", "is_left"), [("/e", (), 1), ("/e", (3,), 0), ("/d", (), 0)])
+def test_move_that_has_arrived_is_left_only_for_a_log_dir_that_is_known_to_be_wrong(
+    stage: Stage, planned: str, dead: tuple[int, ...], is_left: int
+) -> None:
+    """A dead broker does not tell where its replica lies, and a run would wait for it in vain."""
+    stage.admin.brokers.difference_update(dead)
+    move = Move(
+        partition=TopicPartition("t", 3),
+        before=(2, 1),
+        after=(2, 3),
+        size_bytes=MB,
+        log_dirs=(ANY_DIR, planned),
+    )
+    plan = Plan(cluster_id="fake", created_ms=0, moves=(move,), limits=Limits())
+    snapshot = asyncio.run(capture(stage.admin, stage.clock))
+    assert len(rest_of(plan, snapshot).moves) == is_left
 
 
 ONE_BY_ONE = [(1, 3), (1, 3), (2, 3), (2, 3)]

@@ -138,7 +138,8 @@ def _rest(move: Move, now: Partition, first: Step | None, extra_copies: int) -> 
 
 
 def _dirs_are_right(move: Move, now: Partition) -> bool:
+    """Whether no replica lies in a log dir other than planned. A dead broker tells of none."""
     if not move.log_dirs:
         return True
     lies = {copy.broker: copy.log_dir for copy in now.copies if not copy.future}
-    return not replace(move, before=move.after, dirs_before=lies).dir_changes
+    return not lies.keys() & replace(move, before=move.after, dirs_before=lies).dir_changes.keys()
