@@ -135,6 +135,12 @@ def test_picture_of_a_paused_run_gives_no_time_left() -> None:
     assert "min left" not in shown
 
 
+def test_picture_of_a_run_that_waits_gives_no_time_left() -> None:
+    unknown = replace(run_status().report, eta_s=None)
+    shown = drawn(run_status(waits="orders-0: its replica on broker 4 is not in sync", report=unknown))
+    assert "time left unknown while nothing can move" in shown
+
+
 def test_picture_of_a_paused_run_in_which_nothing_waits_gives_the_time_left() -> None:
     assert " left" in drawn(run_status(paused=ASKED_TO_PAUSE))
 

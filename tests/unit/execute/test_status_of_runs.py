@@ -88,6 +88,25 @@ def test_time_left_is_unknown_while_a_run_is_paused_and_known_again_when_it_goes
     assert known[0] < 2 * left_bytes / stage.admin.rate, "the pause counts as no time of copying"
 
 
+def test_time_left_is_unknown_while_nothing_can_move(stage: Stage) -> None:
+    stage.after(3, lambda: stage.admin.brokers.discard(4))
+    stage.after(120, lambda: stage.admin.brokers.add(4))
+    assert stage.execute(plan_for(stage, [(4, 2), (1, 2), (2, 1), (2, 3)])).is_good
+    stalled = [each for each in stage.statuses if each.report.still]
+    assert stalled[-1].report.eta_s is None
+    assert stage.statuses[-1].report.eta_s is not None, "it is known again when the broker is back"
+
+
+def test_time_left_is_unknown_while_a_replica_out_of_sync_holds_the_last_step(stage: Stage) -> None:
+    name = TopicPartition("t", 0)
+    stage.admin.lagging.add((name, 1))
+    stage.admin.leaders[name] = 2
+    stage.after(120, lambda: stage.admin.lagging.discard((name, 1)))
+    assert stage.execute(plan_for(stage, [(1, 4)])).is_good
+    waiting = [each for each in stage.statuses if each.waits]
+    assert waiting[-1].report.eta_s is None
+
+
 def test_time_left_is_known_while_a_run_is_paused_in_which_nothing_waits(stage: Stage) -> None:
     stage.after(6, lambda: control_of(stage).request(ControlRequest(paused=True)))
     stage.after(8, lambda: control_of(stage).request(ControlRequest(paused=False)))

@@ -82,6 +82,8 @@ def _bytes(status: RunStatus) -> Text:
         left = ""
     elif status.paused and report.eta_s is None:
         left = "   time left unknown while paused"
+    elif report.eta_s is None and (status.waits or report.still):
+        left = "   time left unknown while nothing can move"
     text = Text(f"{_bar(report.done_bytes, report.to_do_bytes)} ", style="green")
     text.append(
         f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}   "

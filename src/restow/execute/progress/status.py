@@ -273,20 +273,22 @@ class RunReporter:
     def report(self, observation: Observation, paused: str | None, ended: str | None) -> None:
         """Report the status, and adjust the throttle to the progress."""
         wanted, self._seen = self._throttling.wanted, observation.partitions
+        now_s = self._clock.monotonic_s()
+        holds = paused is not None and self._schedule.left > len(self._in_progress)
         self._last = self._progress.report(
             observation,
             self._in_progress.steps,
             throttle=wanted,
             foreign_rates=self._throttling.foreign_rates,
             time_left=self._seconds_left if ended is None else self._nothing_left,
-            paused=paused is not None and self._schedule.left > len(self._in_progress),
+            paused=holds or self._waited.stands_still(now_s),
         )
         self._copied.add(self._seconds, self._progress.copied.copied_bytes)
         waits = self._schedule.why_stuck()
         if ended is None:
             self._pace.learn(self._last)
         why_idle = waits if paused is None else None
-        self._waited.see(self._clock.monotonic_s(), why_nothing_copies(self._last) or why_idle)
+        self._waited.see(now_s, why_nothing_copies(self._last) or why_idle)
         self._listener(
             RunStatus(
                 run=self._run,

@@ -10,13 +10,15 @@ if TYPE_CHECKING:
     from restow.execute.progress.progress import ProgressReport
 
 _WORTH_TELLING_S = 2.0
+_STANDS_STILL_S = 5.0
+"""Waits for a throttle or an election are shorter."""
 
 
 class WaitedTime:
     """The seconds between looks at the cluster in which nothing could move, by reason."""
 
     def __init__(self) -> None:
-        self._since_s = 0.0
+        self._since_s = self._moved_s = 0.0
         self._reason: str | None = None
         self._seconds: dict[str, float] = {}
 
@@ -24,7 +26,13 @@ class WaitedTime:
         """Note why nothing can move from now on; None if something can."""
         if self._reason is not None:
             self._seconds[self._reason] = self._seconds.get(self._reason, 0.0) + at_s - self._since_s
+        else:
+            self._moved_s = at_s
         self._since_s, self._reason = at_s, reason
+
+    def stands_still(self, at_s: float) -> bool:
+        """Whether nothing could move for so long that the end cannot be foretold."""
+        return self._reason is not None and at_s - self._moved_s >= _STANDS_STILL_S
 
     @property
     def told(self) -> str:
