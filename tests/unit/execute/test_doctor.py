@@ -11,8 +11,18 @@ from restow.client import ConfigResource
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.doctor import FindingKind, diagnose, examine, fix, repaired
 from restow.execute.run.control import ControlRequest
+from restow.execute.run.start import NotNow
 from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
-from restow.model import Copy, LiveBroker, Partition, ReplicaAssignment, Snapshot, Topic, TopicPartition
+from restow.model import (
+    Copy,
+    Limits,
+    LiveBroker,
+    Partition,
+    ReplicaAssignment,
+    Snapshot,
+    Topic,
+    TopicPartition,
+)
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 
@@ -119,6 +129,44 @@ def test_doctor_says_what_is_left_of_a_run_that_ended_with_a_throttle(stage: Sta
     stage.events.clear()
     assert asyncio.run(fix(stage.world, stage.watcher)) == ()
     assert repaired(stage.events) == (f"brought back {FOLLOWER_RATE} of broker 3 (removed)",)
+
+
+def test_throttle_of_a_dead_broker_does_not_keep_others_from_leaving_it(stage: Stage) -> None:
+    """Its setting cannot be changed while it is down. Doctor brings it back when the broker is up again."""
+
+    def die(each: RunEvent) -> None:
+        if each.kind == "arrived":
+            stage.admin.refuse_configs[ConfigResource("broker", "3")] = ErrorCode.BROKER_NOT_AVAILABLE
+            stage.admin.brokers.discard(3)
+
+    stage.hooks.append(die)
+    outcome = stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
+    assert outcome.throttles_left == (f"{FOLLOWER_RATE} of broker 3",)
+    stage.hooks.clear()
+    stage.admin.brokers.add(3)
+    with pytest.raises(NotNow, match="has not been brought to its end"):
+        stage.execute(plan_for(stage, [(1, 4)]), THROTTLED)
+    stage.admin.brokers.discard(3)
+    assert stage.execute(plan_for(stage, [(1, 4)]), THROTTLED).is_good
+    assert FindingKind.THROTTLES_LEFT in {each.kind for each in asyncio.run(diagnose(stage.world))}
+    stage.admin.brokers.add(3)
+    stage.admin.refuse_configs.clear()
+    assert asyncio.run(fix(stage.world, stage.watcher)) == ()
+    assert stage.admin.set_ == {}
+
+
+def test_undo_takes_a_run_back_that_has_left_a_throttle_on_a_dead_broker(stage: Stage) -> None:
+    plan = plan_for(stage, [(1, 3), (1, 4)], limits=Limits(moves_in=1, moves_out=1))
+
+    def die(each: RunEvent) -> None:
+        if each.kind == "arrived" and each.facts["partition"] == "t-1":
+            stage.admin.refuse_configs[ConfigResource("broker", "4")] = ErrorCode.BROKER_NOT_AVAILABLE
+            stage.admin.brokers.discard(4)
+
+    stage.hooks.append(die)
+    assert stage.execute(plan, THROTTLED).throttles_left == (f"{FOLLOWER_RATE} of broker 4",)
+    assert stage.undo(THROTTLED).is_good
+    assert stage.replicas()[:2] == [(1, 2), (1, 2)]
 
 
 def test_doctor_names_a_live_run_of_somebody_else_and_does_not_offer_to_cancel() -> None:

@@ -85,6 +85,15 @@ class RunLedger:
         """Return whether the run has left no throttle on the cluster, and no reassignment in progress."""
         return self.outcome is not None and not self.ours and not self.in_progress
 
+    def is_open(self, alive: Iterable[BrokerId]) -> bool:
+        """Return whether something is left that can be seen to while these brokers are alive.
+
+        The settings of a dead broker cannot be changed, and slow nothing down. They wait until it is back.
+        """
+        up = {str(broker) for broker in alive}
+        reachable = [each for each in self.ours if each.of != "broker" or each.name in up]
+        return self.outcome is None or bool(self.in_progress) or bool(reachable)
+
     @property
     def given_up(self) -> list[Step]:
         """The rest of the moves that were submitted and have neither arrived nor are in progress.

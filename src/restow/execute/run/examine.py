@@ -75,7 +75,7 @@ def _nobody_at_it(world: RunContext, runs: Runs, elsewhere: str | None) -> Check
 def _earlier_runs(runs: Runs, snapshot: Snapshot) -> Check:
     name = "earlier runs"
     try:
-        check_earlier_runs(runs, snapshot.cluster_id)
+        check_earlier_runs(runs, snapshot)
     except NotNow as error:
         return fails(name, str(error))
     return holds(name, "all of them were brought to their end")

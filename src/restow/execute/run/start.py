@@ -161,7 +161,8 @@ async def undo(
         if not run.ledger.is_settled:
             await mark.confirm(world, watcher)
             taken = await take_back_run(world, run, watcher)
-            if taken.throttles_left or runs.get(run.name).ledger.in_progress:
+            alive = {node.id for node in (await world.admin.describe_cluster()).nodes}
+            if runs.get(run.name).ledger.is_open(alive):
                 raise NotNow(f"run {run.name} could not be taken back ({taken.reason}): {taken.next}")
         run = runs.get(run.name)
         plan, snapshot = await way_back(world, run, as_far_as_possible=as_far_as_possible)
@@ -194,17 +195,17 @@ def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
     """Refuse a broken plan, another cluster's, a cluster that has drifted, and an earlier run not settled."""
     check_sound(plan)
     _check_cluster(plan, snapshot, "the plan")
-    check_earlier_runs(runs, snapshot.cluster_id)
+    check_earlier_runs(runs, snapshot)
     if drifted := differences(plan, snapshot):
         raise NotNow(f"the cluster is not what the plan was made for: {some(drifted)}. To go on, {REBASE}")
 
 
-def check_earlier_runs(runs: Runs, cluster_id: str) -> None:
-    """Refuse to begin while an earlier run's journal is damaged or shows leftovers."""
-    sound, wrong = runs.sound(cluster_id)
+def check_earlier_runs(runs: Runs, snapshot: Snapshot) -> None:
+    """Refuse to begin while an earlier run's journal is damaged or shows leftovers on brokers that are up."""
+    sound, wrong = runs.sound(snapshot.cluster_id)
     for name, why in wrong.items():
         raise NotNow(f"the journal {runs.path(name)} is in the way: {why}. See `restow doctor`")
-    open_runs = [run.name for run in sound if not run.ledger.is_settled]
+    open_runs = [run.name for run in sound if run.ledger.is_open(snapshot.broker)]
     if open_runs:
         raise NotNow(
             f"run {open_runs[-1]} has not been brought to its end: `restow resume`, `restow undo`, or "
