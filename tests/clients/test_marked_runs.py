@@ -87,9 +87,7 @@ async def the_second_is_refused(admin: KafkaAdmin, folder: Path, plan: Plan) -> 
     run = first.start(plan, SLOW)
     await first.until(lambda: first.told("begun"), "the first has begun")
     name = Path(str(first.told("run")[0].facts["folder"])).name
-    told = (
-        rf"another machine carries out a run on this cluster: .*, with run {name}, process \d+ on .*, since"
-    )
+    told = rf"somebody else carries out a run on this cluster: .*, with run {name}, process \d+ on .*, since"
     with pytest.raises(ClusterLocked, match=told):
         await execute(second.world, plan, FAST, second.watcher)
     with pytest.raises(ClusterLocked, match=told):

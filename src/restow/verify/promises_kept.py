@@ -192,7 +192,7 @@ def _balanced(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition
         wrong,
         "broker",
         good=f"every broker is within {band:.1%} of its share, or has the next whole number",
-        advice="what was written since counts too; plan anew: restow plan balance",
+        advice="what was created and written since counts too; plan anew: restow plan balance",
     )
 
 

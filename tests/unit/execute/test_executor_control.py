@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigResource
+from restow.errors import InvalidInput
 from restow.execute.journal.runs import predictions_told
 from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, Ending, RunOutcome
 from restow.execute.repair.doctor import fix
 from restow.execute.repair.undo import CannotUndo
-from restow.execute.run.control import ControlRequest
+from restow.execute.run.control import CANCEL, ControlRequest
 from restow.execute.run.options import Guards, RunOptions
-from restow.execute.run.start import cancel, execute
+from restow.execute.run.start import cancel, execute, resume
 from restow.execute.run.steps import rest_of
 from restow.execute.throttle.hours import Hours
 from restow.execute.throttle.throttles import FOLLOWER_RATE, ThrottleRates
@@ -241,6 +242,19 @@ def test_move_that_has_arrived_is_left_only_for_a_log_dir_that_is_known_to_be_wr
     plan = Plan(cluster_id="fake", created_ms=0, moves=(move,), limits=Limits())
     snapshot = asyncio.run(capture(stage.admin, stage.clock))
     assert len(rest_of(plan, snapshot).moves) == is_left
+
+
+def test_resume_takes_an_earlier_run_only_by_its_name(stage: Stage) -> None:
+    """Later runs may have moved the same partitions on, and it would move them back."""
+    stage.after(3, lambda: control_of(stage).request(ControlRequest(stop=CANCEL)))
+    cancelled = stage.execute(plan_for(stage, AWAY), THROTTLED)
+    assert cancelled.ending is Ending.CANCELLED
+    assert stage.execute(plan_for(stage, [(2, 1)]), THROTTLED).is_good
+    with pytest.raises(InvalidInput, match=rf"it is done\. Earlier ones are not \({cancelled.run}\)"):
+        stage.resume(THROTTLED)
+    assert stage.replicas()[0] == (2, 1)
+    again = asyncio.run(resume(stage.world, THROTTLED, stage.watcher, cancelled.run))
+    assert again.run == cancelled.run
 
 
 ONE_BY_ONE = [(1, 3), (1, 3), (2, 3), (2, 3)]

@@ -19,7 +19,8 @@ from restow.execute.progress.outcome import Ending
 from restow.execute.repair.doctor import FindingKind, diagnose, fix
 from restow.execute.run.control import BadControl, Control, ControlRequest
 from restow.execute.run.lock import BadStateFolder, holder_of
-from restow.execute.run.start import NotNow, cancel
+from restow.execute.run.options import RunOptions
+from restow.execute.run.start import NotNow, cancel, resume
 from restow.runtime.disk import SystemDisk
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 
@@ -314,7 +315,7 @@ def test_resumed_run_is_newer_than_one_that_began_meanwhile(stage: Stage) -> Non
     first = asyncio.run(stage.world.runs()).latest().name
     assert stage.execute(plan_for(stage, [(1, 2), (1, 4)])).is_good
     stage.clock.now_s -= 86_400
-    assert stage.resume().is_good
+    assert asyncio.run(resume(stage.world, RunOptions(), stage.watcher, first)).is_good
     assert asyncio.run(stage.world.runs()).latest().name == first
 
 

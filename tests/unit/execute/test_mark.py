@@ -78,7 +78,7 @@ def test_run_is_refused_with_the_name_of_the_active_run(stage: Stage, group_lock
     calls = len(stage.admin.calls)
     seated(stage, group_lock)
     for attempt in (lambda: stage.execute(plan_for(stage, AWAY)), stage.undo):
-        with pytest.raises(ClusterLocked, match=f"another machine carries out a run .*: {SAYS_ALICE}"):
+        with pytest.raises(ClusterLocked, match=f"somebody else carries out a run .*: {SAYS_ALICE}"):
             attempt()
     name = name_of(stage)
     for work in (
@@ -100,7 +100,7 @@ def name_of(stage: Stage) -> str:
 def test_check_names_the_run_on_another_machine(stage: Stage) -> None:
     seated(stage, FakeGroupLock(there=member()))
     verdict = asyncio.run(examine(stage.world, plan_for(stage, AWAY)))
-    assert f"another machine carries out a run: {SAYS_ALICE}" in [each.evidence for each in verdict.checks]
+    assert f"somebody else carries out a run: {SAYS_ALICE}" in [each.evidence for each in verdict.checks]
 
 
 def test_doctor_names_the_run_on_another_machine(stage: Stage) -> None:

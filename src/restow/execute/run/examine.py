@@ -61,7 +61,7 @@ def _nobody_at_it(world: RunContext, runs: Runs, elsewhere: str | None) -> Check
     holder = holder_of(world.disk, runs.folder)
     if holder is None and elsewhere is not None:
         return fails(
-            "no other run", f"another machine carries out a run: {elsewhere}", "wait until it has ended"
+            "no other run", f"somebody else carries out a run: {elsewhere}", "wait until it has ended"
         )
     if holder is None:
         return holds("no other run", "nobody here carries out a run on it")

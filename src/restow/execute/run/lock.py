@@ -265,7 +265,7 @@ def who_is(other: GroupLockHolder) -> str:
 
 def _refusal(other: GroupLockHolder) -> str:
     return (
-        f"another machine carries out a run on this cluster: {who_is(other)}. Wait until it has ended. If "
+        f"somebody else carries out a run on this cluster: {who_is(other)}. Wait until it has ended. If "
         f"that process is dead, the cluster forgets it within {SESSION_S:.0f} s"
     )
 

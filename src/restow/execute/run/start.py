@@ -255,11 +255,22 @@ async def _after(world: RunContext, run: Run) -> Snapshot:
 
 
 def run_to_resume(runs: Runs) -> Run:
-    """Return the latest run that is not done."""
-    for run in reversed(runs.all()):
-        if not run.ledger.is_settled or run.ledger.outcome != "done":
-            return run
-    return runs.latest(unsettled=True)
+    """Return the run that is still open, else the last one unless it is done.
+
+    To resume an earlier one would move back what later runs have moved, so it has to be named.
+    """
+    unfinished = [run for run in runs.all() if run.ledger.outcome != "done"]
+    under_way = [run for run in unfinished if run.ledger.outcome is None or run.ledger.in_progress]
+    if under_way:
+        return under_way[-1]
+    last = runs.last_to_move()
+    if not last.ledger.is_settled or last.ledger.outcome != "done":
+        return last
+    why = f"run {last.name} was the last one, and it is done"
+    if unfinished:
+        named = some(run.name for run in unfinished)
+        why += f". Earlier ones are not ({named}): name the run to resume it with its plan of that time"
+    raise InvalidInput(why)
 
 
 async def take_back_run(world: RunContext, run: Run, watcher: RunListener) -> RunOutcome:

@@ -121,7 +121,7 @@ def _one_rack(asked: Asked, moves: Sequence[Move]) -> list[Note]:
         return []
     return [
         Note(
-            text=f"{len(doubled):,} partitions keep two replicas in one rack while another rack has none",
+            text=f"{count(len(doubled), 'partition')} with two replicas in a rack while another has none",
             partitions=tuple(doubled),
             warning=True,
             advice="spread them: restow plan fix-racks, or --fix-racks with this plan",
