@@ -15,10 +15,9 @@ from restow.cluster.transactions.records import (
     decode_value,
     encode_key,
     encode_value,
-    grouped,
 )
 from restow.cluster.transactions.states import TransactionState
-from restow.model import TopicPartition
+from restow.model import TopicPartition, by_topic
 from restow.wire.end_markers import EndMarker, build_end_marker, end_marker_of
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def test_values_equal_those_of_kafka(gateway: JavaGateway, value: TransactionVal
     )
     partitions = java.transactionPartitions()
     found = {} if partitions is None else {each.topic(): list(each.partitionIds()) for each in partitions}
-    assert found == grouped(value.partitions)
+    assert found == by_topic(sorted(value.partitions))
     for version in (0, 1):
         again = written(gateway, java, version)
         assert decode_value(again) == value

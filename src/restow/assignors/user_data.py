@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.model import TopicPartition
+from restow.model import TopicPartition, by_topic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +36,9 @@ NOTHING = Claim((), NO_GENERATION)
 
 def encode_claim(owned: Sequence[TopicPartition], generation: int | None) -> bytes:
     """Encode v1, or v0 without a generation. Topics are in the order of their first partition."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in owned:
-        by_topic.setdefault(topic, []).append(partition)
-    parts = [_INT32.pack(len(by_topic))]
-    for topic, partitions in by_topic.items():
+    topics = by_topic(owned)
+    parts = [_INT32.pack(len(topics))]
+    for topic, partitions in topics.items():
         name = topic.encode()
         parts.append(_INT16.pack(len(name)) + name)
         parts.append(struct.pack(f">i{len(partitions)}i", len(partitions), *partitions))

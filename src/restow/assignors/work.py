@@ -12,7 +12,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from restow.assignors.user_data import NO_GENERATION
-from restow.model import TopicPartition
+from restow.model import TopicPartition, by_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,11 +38,9 @@ def expected_work(
 
 def encode_work(generation: int, work: Mapping[TopicPartition, float]) -> bytes:
     """Encode what a member knows of its partitions."""
-    by_topic: dict[str, list[bytes]] = {}
-    for (topic, number), amount in work.items():
-        by_topic.setdefault(topic, []).append(_PARTITION.pack(number, amount))
-    parts = [_HEAD.pack(generation, len(by_topic))]
-    for topic, amounts in by_topic.items():
+    topics = by_topic((topic, _PARTITION.pack(number, amount)) for (topic, number), amount in work.items())
+    parts = [_HEAD.pack(generation, len(topics))]
+    for topic, amounts in topics.items():
         name = topic.encode()
         parts += (_INT16.pack(len(name)), name, _INT32.pack(len(amounts)), *amounts)
     return b"".join(parts)

@@ -9,7 +9,7 @@ from restow.client.errors import BrokerError, Unreachable
 from restow.client.hedging import TOO_SLOW, Stragglers
 from restow.client.link import Requests
 from restow.client.values import BrokerLogDirs, PartitionReassignment, ReplicaOnDisk, TopicPartitionReplica
-from restow.model import LogDir, TopicPartition
+from restow.model import LogDir, TopicPartition, by_topic
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import (
     AlterPartitionReassignmentsRequest,
@@ -101,7 +101,9 @@ class ReplicaRequests(Requests):
                         for number, replicas in partitions
                     ],
                 )
-                for name, partitions in _by_topic(targets.items()).items()
+                for name, partitions in by_topic(
+                    (name, (number, replicas)) for (name, number), replicas in targets.items()
+                ).items()
             ],
             # An older broker cannot check the factor, so the request must not be sent to it.
             **({} if allow_replication_factor_change else {"min_version": 1}),
@@ -123,8 +125,7 @@ class ReplicaRequests(Requests):
         if partitions is not None:
             topic = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
             wanted = [
-                topic(name=name, partition_indexes=[number for number, _ in numbers])
-                for name, numbers in _by_topic((each, None) for each in partitions).items()
+                topic(name=name, partition_indexes=numbers) for name, numbers in by_topic(partitions).items()
             ]
         request = ListPartitionReassignmentsRequest(timeout_ms=self._link.timeout_ms, topics=wanted)
         answer = await self._link.ask_controller(request, lambda got: got.error_code, changes=False)
@@ -147,8 +148,7 @@ class ReplicaRequests(Requests):
         request = ElectLeadersRequest(
             election_type=_PREFERRED,
             topic_partitions=[
-                topic(topic=name, partitions=[number for number, _ in numbers])
-                for name, numbers in _by_topic((each, None) for each in partitions).items()
+                topic(topic=name, partitions=numbers) for name, numbers in by_topic(partitions).items()
             ],
             timeout_ms=self._link.timeout_ms,
         )
@@ -203,12 +203,3 @@ def _log_dir(directory: Message) -> LogDir:
         failed=bool(directory.error_code),
         cordoned=bool(directory.is_cordoned),
     )
-
-
-def _by_topic(
-    pairs: Iterable[tuple[TopicPartition, Sequence[BrokerId] | None]],
-) -> dict[str, list[tuple[int, Sequence[BrokerId] | None]]]:
-    topics: dict[str, list[tuple[int, Sequence[BrokerId] | None]]] = {}
-    for (topic, number), what in pairs:
-        topics.setdefault(topic, []).append((number, what))
-    return topics

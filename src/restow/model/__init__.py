@@ -3,7 +3,7 @@
 from restow.model.assignment import ReplicaAssignment
 from restow.model.broker import Broker
 from restow.model.group import Member
-from restow.model.ids import BrokerId, Rack, TopicPartition
+from restow.model.ids import BrokerId, Rack, TopicPartition, by_topic
 from restow.model.plan import ANY_DIR, Left, Limits, Move, Plan, Promise, Step
 from restow.model.snapshot import (
     Copy,
@@ -42,4 +42,5 @@ __all__ = [
     "Topic",
     "TopicPartition",
     "Verdict",
+    "by_topic",
 ]

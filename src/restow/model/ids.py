@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from restow.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 BrokerId: TypeAlias = int
 Rack: TypeAlias = str
+_Topic = TypeVar("_Topic")
+_Value = TypeVar("_Value")
 
 
 class TopicPartition(NamedTuple):
@@ -26,3 +31,11 @@ class TopicPartition(NamedTuple):
         if not topic or not (number.isascii() and number.isdigit()):
             raise InvalidInput(f"{text!r} is not TOPIC-NUMBER, like orders-7")
         return cls(topic, int(number))
+
+
+def by_topic(pairs: Iterable[tuple[_Topic, _Value]]) -> dict[_Topic, list[_Value]]:
+    """Gather by topic what pairs have second, such as the numbers of partitions, in the order given."""
+    found: dict[_Topic, list[_Value]] = {}
+    for topic, value in pairs:
+        found.setdefault(topic, []).append(value)
+    return found

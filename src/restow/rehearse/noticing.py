@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow.model import by_topic
 from restow.plan.flow.clients import IN, OUT
 from restow.plan.flow.loads import HOUR_S
 from restow.rehearse.answer import HourRehearsal, TopicRehearsal
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
 
 def topics_told(changes: Iterable[LeaderChange], loads: ClientLoads) -> tuple[TopicRehearsal, ...]:
     """Return the topics whose leaders move, those with the most clients' bytes first."""
-    by_topic: dict[str, list[TopicPartition]] = {}
-    for each in changes:
-        by_topic.setdefault(each.partition.topic, []).append(each.partition)
     found = []
-    for topic, names in by_topic.items():
+    for topic, names in by_topic((each.partition.topic, each.partition) for each in changes).items():
         written, read = (
             sum(getattr(loads.of(name), way) for name in set(names)) if loads.known else None
             for way in ("leader_in", "leader_out")

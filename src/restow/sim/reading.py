@@ -32,7 +32,7 @@ async def read_all(
     offsets = dict.fromkeys(partitions, 0)
     values: dict[int, list[bytes]] = {each: [] for each in offsets}
     for _ in range(_TRIES):
-        leaders = await _leaders(client, brokers, topic)
+        leaders = await leaders_of(client, brokers, topic)
         for leader in sorted(set(leaders.values()) - {-1}):
             led = {each: at for each, at in offsets.items() if leaders.get(each) == leader}
             with suppress(ConnectionError, TimeoutError):
@@ -74,10 +74,13 @@ def records_in(batch: bytes) -> tuple[Record, ...]:
     return parse(batch)
 
 
-async def _leaders(client: SimClient, brokers: Iterable[int], topic: str) -> dict[int, int]:
+async def leaders_of(
+    client: SimClient, brokers: Iterable[int], topic: str, timeout_s: float = 30.0
+) -> dict[int, int]:
+    """Return the leaders of a topic's partitions, as the first broker that answers knows them."""
     for broker in brokers:
         try:
-            answer = await client.ask(MetadataRequest(topics=None), broker)
+            answer = await client.ask(MetadataRequest(topics=None), broker, timeout_s=timeout_s)
         except (ConnectionError, TimeoutError):
             continue
         for each in answer.topics:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.sim.reading import records_in
+from restow.sim.reading import leaders_of, records_in
 from restow.wire.batches import TRANSACTIONAL_BIT, scan
 from restow.wire.end_markers import end_marker_of
 from restow.wire.error_codes import ErrorCode
@@ -18,14 +18,13 @@ from restow.wire.messages import (
     FetchRequest,
     FindCoordinatorRequest,
     InitProducerIdRequest,
-    MetadataRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
 )
 from restow.wire.records import Record, build
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable
 
     from restow.sim.client import SimClient
     from restow.wire.messages import Message
@@ -227,21 +226,8 @@ class SimTransactionalProducer:
         return None
 
     async def _ask_leader(self, topic: str, partition: int, request: Message) -> Message | None:
-        leader = (await leaders_of(self._client, self._brokers, topic)).get(partition, -1)
+        leader = (await leaders_of(self._client, self._brokers, topic, _ASK_TIMEOUT_S)).get(partition, -1)
         return None if leader < 0 else await self._client.ask(request, leader, timeout_s=_ASK_TIMEOUT_S)
-
-
-async def leaders_of(client: SimClient, brokers: Iterable[int], topic: str) -> Mapping[int, int]:
-    """Return the leaders of a topic's partitions, as the first broker that answers knows them."""
-    for broker in brokers:
-        try:
-            answer = await client.ask(MetadataRequest(topics=None), broker, timeout_s=_ASK_TIMEOUT_S)
-        except (ConnectionError, TimeoutError):
-            continue
-        for each in answer.topics:
-            if each.name == topic:
-                return {p.partition_index: int(p.leader_id) for p in each.partitions}
-    return {}
 
 
 class CommittedReader:
@@ -255,7 +241,7 @@ class CommittedReader:
 
     async def read_some(self, partitions: Iterable[int]) -> None:
         """Read on in these partitions, as far as their leaders answer."""
-        leaders = await leaders_of(self._client, self._brokers, self._topic)
+        leaders = await leaders_of(self._client, self._brokers, self._topic, _ASK_TIMEOUT_S)
         for partition in partitions:
             leader = leaders.get(partition, -1)
             if leader >= 0:

@@ -24,6 +24,7 @@ from restow.wire.batches import (
     header_at,
 )
 from restow.wire.compression import NONE, CannotDecompress, compress, decompress
+from restow.wire.primitives import varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -298,13 +299,7 @@ def _varint(number: int) -> bytes:
     """Encode zigzag, then seven bits per byte, the lowest first."""
     if -64 <= number < 64:
         return _AS_ONE_BYTE[number]
-    rest = number << 1 if number >= 0 else (~number << 1) | 1
-    encoded = bytearray()
-    while rest >= 0x80:
-        encoded.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    encoded.append(rest)
-    return bytes(encoded)
+    return varint(number << 1 if number >= 0 else (~number << 1) | 1)
 
 
 def _read_varint(data: bytes, position: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from restow.assignors import Member, TopicPartition, registry
-from restow.assignors.adapters.consumer_state import ConsumerState, by_topic
+from restow.assignors.adapters.consumer_state import ConsumerState
 from restow.assignors.range import Range
 from restow.assignors.user_data import decode_claim, decode_generation
 from restow.errors import UnknownAssignor
@@ -92,11 +92,6 @@ def test_racks_are_looked_up_only_if_a_member_has_one() -> None:
 def test_unknown_name_is_refused_at_once() -> None:
     with pytest.raises(UnknownAssignor):
         ConsumerState("nonsense")
-
-
-def test_by_topic_groups_and_sorts() -> None:
-    partitions = [TopicPartition("u", 1), TopicPartition("t", 2), TopicPartition("u", 0)]
-    assert by_topic(partitions) == [("t", (2,)), ("u", (0, 1))]
 
 
 def test_assignor_hears_what_its_consumer_was_assigned_and_when(monkeypatch: pytest.MonkeyPatch) -> None:

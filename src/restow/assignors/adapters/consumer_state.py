@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from restow.assignors.assign import assign
 from restow.assignors.registry import get
 from restow.assignors.user_data import NO_GENERATION
-from restow.model import TopicPartition
+from restow.model import TopicPartition, by_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -89,7 +89,7 @@ class ConsumerState:
         return Subscription(
             topics=wanted,
             user_data=self.assignor.user_data(self._assigned, self._generation),
-            owned=tuple(by_topic(held)),
+            owned=tuple((topic, tuple(ids)) for topic, ids in by_topic(sorted(held)).items()),
             generation=self._generation,
             rack=self._rack,
         )
@@ -114,21 +114,13 @@ def assignment_fields(
     partitions: Iterable[TopicPartition],
 ) -> tuple[int, list[tuple[str, list[int]]], bytes]:
     """Return the fields of a member's assignment, as both clients take them: no user data at the end."""
-    return ASSIGNMENT_VERSION, [(topic, list(ids)) for topic, ids in by_topic(partitions)], b""
+    return ASSIGNMENT_VERSION, list(by_topic(sorted(partitions)).items()), b""
 
 
 def class_for(name: str, base: type[Adapter]) -> type[Adapter]:
     """Return a drop-in class for an assignor, named like it: `CooperativeSticky`."""
     title = "".join(word.capitalize() for word in name.replace("_", "-").split("-"))
     return type(title, (base,), {"name": get(name).name, "__doc__": f"The assignor {name!r}."})
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, tuple[int, ...]]]:
-    """Group partitions by topic, both sorted."""
-    gathered: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        gathered.setdefault(topic, []).append(partition)
-    return [(topic, tuple(ids)) for topic, ids in gathered.items()]
 
 
 def _string(text: str | None) -> bytes:

@@ -10,6 +10,7 @@ from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean, heading, put, ranges
 from restow.cli.shared.frame import Answer
 from restow.cli.shared.tables import LABEL, NAME, NOTHING, NUMBER, WORDS, Grid
+from restow.model import by_topic
 from restow.sizes import count
 
 if TYPE_CHECKING:
@@ -68,26 +69,18 @@ def document(found: GroupLag) -> dict[str, object]:
                 "protocol": member.protocol,
                 "epoch": member.epoch,
                 "topics": None if member.topics is None else list(member.topics),
-                "partitions": by_topic(member.held),
-                "target": None if member.target is None else by_topic(member.target),
+                "partitions": by_topic(sorted(member.held)),
+                "target": None if member.target is None else by_topic(sorted(member.target)),
             }
             for member in group.members
         ],
     }
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Return partitions by topic, both in order."""
-    found: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        found.setdefault(topic, []).append(number)
-    return found
-
-
 def in_words(partitions: Iterable[TopicPartition]) -> str:
     """Return partitions like `orders 0-3, payments 1`."""
-    listed = by_topic(partitions)
-    return ", ".join(f"{clean(topic)} {ranges(numbers, 0)}" for topic, numbers in listed.items()) or NOTHING
+    listed = by_topic(sorted(partitions)).items()
+    return ", ".join(f"{clean(topic)} {ranges(numbers, 0)}" for topic, numbers in listed) or NOTHING
 
 
 def _draw(console: Console, groups: tuple[GroupLag, ...]) -> None:

@@ -7,8 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from restow.cluster.transactions.records import grouped
-from restow.model import TopicPartition
+from restow.model import TopicPartition, by_topic
 from restow.wire.end_markers import EndMarker, build_end_marker
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import WriteTxnMarkersRequest
@@ -99,7 +98,7 @@ class LeaderMarkers:
             transaction_result=end.commits,
             topics=[
                 _Marker.WritableTxnMarkerTopic(name=topic, partition_indexes=numbers)
-                for topic, numbers in grouped(partitions).items()
+                for topic, numbers in by_topic(sorted(partitions)).items()
             ],
             coordinator_epoch=end.coordinator_epoch,
         )

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from restow.cluster.broker.metadata import TRANSACTION_STATE_TOPIC
 from restow.cluster.groups import partition_of_group
 from restow.cluster.transactions import ProducerIdAndEpoch
-from restow.cluster.transactions.records import grouped
-from restow.model import TopicPartition
+from restow.model import TopicPartition, by_topic
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import AddPartitionsToTxnRequest
 
@@ -136,7 +135,7 @@ class Verifier:
                     verify_only=True,
                     topics=[
                         _Transaction.AddPartitionsToTxnTopic(name=topic, partitions=numbers)
-                        for topic, numbers in grouped(partitions).items()
+                        for topic, numbers in by_topic(sorted(partitions)).items()
                     ],
                 )
             ]

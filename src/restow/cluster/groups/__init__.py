@@ -6,7 +6,6 @@
 
 from restow.cluster.groups.config import GroupConfig
 from restow.cluster.groups.consumer.members import ConsumerGroupMember
-from restow.cluster.groups.consumer.records import by_topic_id
 from restow.cluster.groups.consumer.requests import ConsumerGroupDescription, HeartbeatReply, HeartbeatRequest
 from restow.cluster.groups.consumer.topics import TopicDirectory
 from restow.cluster.groups.coordinator import GroupCoordinator
@@ -44,6 +43,5 @@ __all__ = [
     "SyncRequest",
     "TopicDirectory",
     "TransactionalProducer",
-    "by_topic_id",
     "partition_of_group",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from restow.cluster.handlers.registry import Request, RequestContext, handles
-from restow.cluster.transactions.records import grouped
+from restow.model import by_topic
 from restow.wire.messages import DescribeTransactionsResponse, Message
 
 _State = DescribeTransactionsResponse.TransactionState
@@ -24,7 +24,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
                 producer_epoch=it.producer_epoch,
                 topics=[
                     _State.TopicData(topic=topic, partitions=numbers)
-                    for topic, numbers in grouped(it.partitions).items()
+                    for topic, numbers in by_topic(sorted(it.partitions)).items()
                 ],
             )
             for it in described

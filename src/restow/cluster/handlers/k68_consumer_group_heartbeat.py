@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.groups import HeartbeatRequest, by_topic_id
+from restow.cluster.groups import HeartbeatRequest
 from restow.cluster.handlers.registry import Request, RequestContext, handles
+from restow.model import by_topic
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ConsumerGroupHeartbeatResponse, Message
 
@@ -44,7 +45,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
         needs_member_id=version >= _FIRST_WITH_PATTERN,
     )
     reply = await context.broker.groups.consumer_heartbeat(body.group_id, heartbeat)
-    given = None if reply.assignment is None else by_topic_id(reply.assignment)
+    given = None if reply.assignment is None else by_topic(sorted(reply.assignment))
     return ConsumerGroupHeartbeatResponse(
         error_code=reply.error,
         error_message=reply.message,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.groups import by_topic_id
 from restow.cluster.handlers.registry import Request, RequestContext, handles
+from restow.model import by_topic
 from restow.wire.messages import ConsumerGroupDescribeResponse, Message
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _assignment(partitions: Collection[tuple[UUID, int]], metadata: MetadataCach
     return assignment(
         topic_partitions=[
             assignment.TopicPartitions(topic_id=topic_id, topic_name=name, partitions=numbers)
-            for topic_id, numbers in by_topic_id(partitions).items()
+            for topic_id, numbers in by_topic(sorted(partitions)).items()
             if (name := metadata.name_of(topic_id)) is not None
         ]
     )

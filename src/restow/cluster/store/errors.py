@@ -2,11 +2,12 @@
 
 RestowError
 └── StoreError
-    ├── NoNode                   the node, or a new node's parent, does not exist
-    ├── NodeExists               the node already exists
-    ├── BadVersion               the node changed since it was read
-    ├── NotEmpty                 the node has children and cannot be deleted
-    ├── NoChildrenForEphemerals  the parent is ephemeral
+    ├── NodeError                one node does not allow the change
+    │   ├── NoNode                   the node, or a new node's parent, does not exist
+    │   ├── NodeExists               the node already exists
+    │   ├── BadVersion               the node changed since it was read
+    │   ├── NotEmpty                 the node has children and cannot be deleted
+    │   └── NoChildrenForEphemerals  the parent is ephemeral
     ├── InvalidPath              not a path, or one that does not allow the change
     ├── TooLarge                 more bytes than the server accepts in one request
     ├── SessionExpired           the session has ended; its ephemeral nodes are gone
@@ -15,6 +16,8 @@ RestowError
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from restow.errors import RestowError
 
@@ -29,39 +32,43 @@ class StoreError(RestowError):
         """Index of the refused operation in its transaction."""
 
 
-class NoNode(StoreError):
+class NodeError(StoreError):
+    """A change that one node does not allow."""
+
+    reason: ClassVar[str]
+
+    def __init__(self, path: str) -> None:
+        super().__init__(self.reason.format(path), path=path)
+
+
+class NoNode(NodeError):
     """The node does not exist; for a new node, its parent does not."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"there is no node {path}", path=path)
+    reason = "there is no node {}"
 
 
-class NodeExists(StoreError):
+class NodeExists(NodeError):
     """A node with that path already exists."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the node {path} exists already", path=path)
+    reason = "the node {} exists already"
 
 
-class BadVersion(StoreError):
+class BadVersion(NodeError):
     """The node does not have the expected version."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the node {path} has another version than expected: read it again", path=path)
+    reason = "the node {} has another version than expected: read it again"
 
 
-class NotEmpty(StoreError):
+class NotEmpty(NodeError):
     """A node with children cannot be deleted."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the node {path} has children: delete them first", path=path)
+    reason = "the node {} has children: delete them first"
 
 
-class NoChildrenForEphemerals(StoreError):
+class NoChildrenForEphemerals(NodeError):
     """An ephemeral node cannot be a parent."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the parent of {path} is ephemeral and can have no children", path=path)
+    reason = "the parent of {} is ephemeral and can have no children"
 
 
 class InvalidPath(StoreError, ValueError):

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from restow.cluster.groups.fields import FieldReader, InvalidGroupRecord, string
 from restow.cluster.transactions.states import BY_NUMBER, TransactionState
-from restow.model import TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from restow.model import TopicPartition, by_topic
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
@@ -73,19 +69,11 @@ def _partitions(value: TransactionValue) -> bytes:
     """Encode the partitions: null in an empty transaction, as Kafka does."""
     if value.state is TransactionState.EMPTY:
         return _INT32.pack(-1)
-    by_topic = grouped(value.partitions)
-    parts = [_INT32.pack(len(by_topic))]
-    for topic, numbers in by_topic.items():
+    topics = by_topic(sorted(value.partitions))
+    parts = [_INT32.pack(len(topics))]
+    for topic, numbers in topics.items():
         parts += (string(topic), _INT32.pack(len(numbers)), *map(_INT32.pack, numbers))
     return b"".join(parts)
-
-
-def grouped(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Return the partitions by topic, in order."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        by_topic.setdefault(topic, []).append(number)
-    return by_topic
 
 
 def decode_value(data: bytes) -> TransactionValue:

@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.groups.fields import FieldReader, string
-from restow.model import TopicPartition
+from restow.model import TopicPartition, by_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,9 +59,7 @@ def decode_assignment(data: bytes) -> tuple[tuple[TopicPartition, ...], bytes]:
 
 def encode_assignment(partitions: Iterable[TopicPartition], version: int) -> bytes:
     """Encode an assignment in the version of the member's subscription."""
-    topics: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        topics.setdefault(topic, []).append(number)
+    topics = by_topic(sorted(partitions))
     parts = [_INT16.pack(max(0, min(version, _LAST))), _INT32.pack(len(topics))]
     for topic, numbers in topics.items():
         parts += (string(topic), _INT32.pack(len(numbers)), *(_INT32.pack(each) for each in numbers))

@@ -27,10 +27,10 @@ from restow.cluster.groups.fields import (
     string,
     tagged_fields,
 )
+from restow.model import by_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from uuid import UUID
 
     from restow.cluster.groups.consumer.members import PartitionEpochs, TopicIdPartition
 
@@ -137,7 +137,7 @@ def _encode_classic(classic: ClassicMembership) -> bytes:
 def encode_target(target: Iterable[TopicIdPartition]) -> bytes:
     topics = [
         topic_id.bytes + compact_array([_INT32.pack(each) for each in numbers]) + _END
-        for topic_id, numbers in by_topic_id(target).items()
+        for topic_id, numbers in by_topic(sorted(target)).items()
     ]
     return _VALUE_VERSION + compact_array(topics) + _END
 
@@ -168,17 +168,9 @@ def encode_pattern(resolved: ResolvedPattern) -> bytes:
     )
 
 
-def by_topic_id(partitions: Iterable[TopicIdPartition]) -> dict[UUID, list[int]]:
-    """Return the partitions of each topic, both in order."""
-    gathered: dict[UUID, list[int]] = {}
-    for topic_id, number in sorted(partitions):
-        gathered.setdefault(topic_id, []).append(number)
-    return gathered
-
-
 def _with_epochs(partitions: PartitionEpochs) -> bytes:
     topics = []
-    for topic_id, numbers in by_topic_id(partitions).items():
+    for topic_id, numbers in by_topic(sorted(partitions)).items():
         epochs = [_INT32.pack(partitions[topic_id, number]) for number in numbers]
         tags = tagged_fields({0: compact_array(epochs)})
         topics.append(topic_id.bytes + compact_array([_INT32.pack(each) for each in numbers]) + tags)
