@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.drawing import put
 from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
@@ -39,7 +40,7 @@ def command(
     topic: Annotated[
         list[str] | None, typer.Option(metavar="TOPIC", help="Grant on this topic; repeatable. Default: all.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> Answer:
     from restow.model.permissions import NEEDED
 

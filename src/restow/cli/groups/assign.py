@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow.cli.groups.request import THE_GROUP, GroupFile, TopicCounts, group_request_or_live
 from restow.cli.shared.connection import OptionalBootstrap
 from restow.cli.shared.drawing import DEFAULT_ROWS
 from restow.cli.shared.frame import Answer, save_document
+from restow.cli.shared.options import section
+from restow.model import by_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,10 +82,7 @@ class GroupReport:
 
     def by_topic(self, member: str) -> dict[str, list[int]]:
         """Return the member's partitions per topic, both ascending."""
-        found: dict[str, list[int]] = {}
-        for topic, partition in sorted(self.after[member]):
-            found.setdefault(topic, []).append(partition)
-        return found
+        return by_topic(sorted(self.after[member]))
 
     def document(self) -> dict[str, object]:
         """Return the document that `--json` prints and `--previous` reads."""
@@ -164,11 +164,10 @@ def complete_assignor(incomplete: str) -> list[str]:
     return [name for name in names() if name.startswith(incomplete)]
 
 
-def command(
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="The group as JSON or YAML; - reads standard input."),
-    ] = None,
+@section(THE_GROUP)
+class GroupOptions:
+    """The group, and the assignor that it asks."""
+
     assignor: Annotated[
         str | None,
         typer.Option(
@@ -177,65 +176,58 @@ def command(
             metavar="NAME",
             help="Use this assignor. Default: the file's, else cooperative-sticky.",
             autocompletion=complete_assignor,
-            rich_help_panel="The group",
         ),
-    ] = None,
-    topics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TOPIC=N,…", help="Topics and their partition counts.", rich_help_panel="The group"
-        ),
-    ] = None,
+    ] = None
+    topics: TopicCounts = None
     members: Annotated[
         str | None,
         typer.Option(
             metavar="ID,…",
             help="Member ids, each subscribed to all topics. With a FILE: keep only these; new ids join.",
-            rich_help_panel="The group",
         ),
-    ] = None,
-    bootstrap: OptionalBootstrap = None,
+    ] = None
     group: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="Take this group of the cluster, with the partitions that its members have now.",
-            rich_help_panel="The group",
         ),
-    ] = None,
+    ] = None
     previous: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="Read what the members own now from the --json output of the previous round.",
-            rich_help_panel="The group",
+            metavar="FILE", help="Read what the members own now from the --json output of the previous round."
         ),
-    ] = None,
+    ] = None
+
+
+@section("Output")
+class AssignOutput:
+    """What is printed and written."""
+
     save: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="Write the JSON document to this file too, for the next round's --previous.",
-            rich_help_panel="Output",
+            metavar="FILE", help="Write the JSON document to this file too, for the next round's --previous."
         ),
-    ] = None,
+    ] = None
     rows: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="Draw at most this many members; 0 draws all.", rich_help_panel="Output"
-        ),
-    ] = DEFAULT_ROWS,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead of pictures.", rich_help_panel="Output")
-    ] = False,
+        int, typer.Option(min=0, metavar="N", help="Draw at most this many members; 0 draws all.")
+    ] = DEFAULT_ROWS
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of pictures.")] = False
+
+
+def command(
+    *, file: GroupFile = None, asked: GroupOptions, bootstrap: OptionalBootstrap = None, output: AssignOutput
 ) -> Answer:
-    from restow.cli.groups.request import group_request_or_live
     from restow.cli.groups.view import draw_group
 
-    request = group_request_or_live(bootstrap, group, file, assignor, topics, members, previous)
+    request = group_request_or_live(bootstrap, file=file, **vars(asked))
     report = assign_group(request)
-    if save is not None:
-        save_document(save, report.document())
+    if output.save is not None:
+        save_document(output.save, report.document())
     return Answer(
-        document=report.document, draw=lambda console: draw_group(console, report, rows), as_json=as_json
+        document=report.document,
+        draw=lambda console: draw_group(console, report, output.rows),
+        as_json=output.as_json,
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
 from restow.cli.shared.tables import LABEL, NAME, WORDS, Grid
@@ -77,7 +76,7 @@ def draw_assignors(console: Console, lines: tuple[AssignorLine, ...]) -> None:
 
 
 def command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> Answer:
     lines = list_assignors()
     return Answer(

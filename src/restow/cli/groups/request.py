@@ -20,7 +20,9 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
 
 from restow.cli.shared.documents import read_document
 from restow.cli.shared.flags import (
@@ -40,6 +42,15 @@ if TYPE_CHECKING:
     from restow.cli.shared.documents import DocumentNode
 
 DEFAULT_ASSIGNOR = "cooperative-sticky"
+THE_GROUP = "The group"
+
+GroupFile: TypeAlias = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="The group as JSON or YAML; - reads standard input.")
+]
+TopicCounts: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="TOPIC=N,…", help="Topics and their partition counts.", rich_help_panel=THE_GROUP),
+]
 
 _GROUP_KEYS = ("assignor", "partitions", "members", "partition_racks")
 _MEMBER_KEYS = ("id", "topics", "instance_id", "rack", "owned", "generation", "user_data")
@@ -70,9 +81,10 @@ class Previous:
 
 def group_request_or_live(
     bootstrap: str | None,
+    *,
     group: str | None,
     file: str | None,
-    assignor: str | None,
+    assignor: str | None = None,
     topics: str | None,
     members: str | None,
     previous: str | None = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow.cli.groups.request import THE_GROUP, GroupFile, TopicCounts, group_request_or_live
 from restow.cli.shared.connection import AsJson, OptionalBootstrap
 from restow.cli.shared.drawing import clean, heading, put
 from restow.cli.shared.flags import MAX_PARTITIONS, check_partitions, parse_names
@@ -59,22 +60,15 @@ class SimulatedStep:
 
 
 def command(
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="The group as JSON or YAML; - reads standard input.")
-    ] = None,
+    file: GroupFile = None,
     bootstrap: OptionalBootstrap = None,
     group: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Take this group of the cluster.", rich_help_panel="The group"),
+        typer.Option(metavar="NAME", help="Take this group of the cluster.", rich_help_panel=THE_GROUP),
     ] = None,
-    topics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TOPIC=N,…", help="Topics and their partition counts.", rich_help_panel="The group"
-        ),
-    ] = None,
+    topics: TopicCounts = None,
     members: Annotated[
-        str | None, typer.Option(metavar="ID,…", help="Member ids.", rich_help_panel="The group")
+        str | None, typer.Option(metavar="ID,…", help="Member ids.", rich_help_panel=THE_GROUP)
     ] = None,
     then: Annotated[
         list[str] | None,
@@ -86,9 +80,8 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.assignors import get, names
-    from restow.cli.groups.request import group_request_or_live
 
-    request = group_request_or_live(bootstrap, group, file, None, topics, members)
+    request = group_request_or_live(bootstrap, group=group, file=file, topics=topics, members=members)
     wanted = names() if assignors is None else parse_names(assignors, "--assignors")
     events = tuple(then or ["stay"])
     for name in wanted:

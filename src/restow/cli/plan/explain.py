@@ -43,9 +43,9 @@ def command(
     options: PlanOptions,
 ) -> Answer:
     for flag, given in (
-        ("--output", options.output),
+        ("--output", options.output.output),
         ("--html", options.html),
-        ("--rollback", options.rollback),
+        ("--rollback", options.output.rollback),
     ):
         if given is not None:
             raise InvalidInput(f"{flag}: explain writes no plan: leave it out, or use restow plan balance")

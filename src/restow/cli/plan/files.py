@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -12,7 +11,7 @@ import typer
 from restow.cli.place.options import Format
 from restow.cli.shared.connection import flags_for_the_same
 from restow.cli.shared.drawing import clean
-from restow.cli.shared.frame import Answer, save_document
+from restow.cli.shared.frame import INCOMPLETE, Answer, save_document
 from restow.cli.shared.options import section
 from restow.errors import InvalidInput
 
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
 APPROVED = "Approval"
 
 PlanFile: TypeAlias = Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")]
-Output: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the plan to this file, in the --format."),
-]
 AsFormat: TypeAlias = Annotated[
     Format,
     typer.Option(
@@ -75,30 +70,21 @@ class Approval:
         return read_plan(path, digest=self.digest, signed_by=self.signed_by)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section()
 class PlanOutput:
     """The files and the printed output of a new plan."""
 
-    output: str | None = None
-    form: Format = Format.TABLE
-    rollback: str | None = None
-    as_json: bool = False
-    bootstrap: str | None = None
-    """Where the cluster is, if the plan was not made from a file."""
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the plan to this file, in the --format."),
+    ] = None
+    form: AsFormat = Format.TABLE
+    rollback: Rollback = None
 
-    def check(self) -> None:
+    def check(self, *, as_json: bool) -> None:
         """Refuse contradictory flags, before the search starts."""
-        if self.as_json and self.form is Format.KAFKA and self.output is None:
+        if as_json and self.form is Format.KAFKA and self.output is None:
             raise InvalidInput("--json and --format kafka both want standard output: name a file with -o")
-
-    @property
-    def prints_kafka(self) -> bool:
-        return self.form is Format.KAFKA and self.output is None
-
-    @property
-    def prints_json(self) -> bool:
-        """Return whether to print Restow's own JSON document."""
-        return self.as_json or self.form is Format.JSON
 
     @property
     def way_back(self) -> str | None:
@@ -107,7 +93,37 @@ class PlanOutput:
             return self.rollback
         return str(Path(self.output).with_suffix(f".rollback{Path(self.output).suffix or '.json'}"))
 
-    def save(self, plan: Plan) -> None:
+    def answer(
+        self,
+        plan: Plan,
+        document: Callable[[], object],
+        draw: Callable[[Console], None],
+        bootstrap: str | None = None,
+        *,
+        as_json: bool,
+        refused: bool = False,
+    ) -> Answer:
+        """Write the files, and return Kafka's JSON, Restow's document, or tables with the names of the files.
+
+        `bootstrap` is where the cluster is, if the plan was not made from a file. A plan that is refused as
+        incomplete is only shown.
+        """
+        as_json = as_json or self.form is Format.JSON
+        if refused:
+            return Answer(document=document, draw=draw, as_json=as_json, code=INCOMPLETE)
+        self._save(plan)
+
+        def drawn(console: Console) -> None:
+            draw(console)
+            self._draw_files(console, plan, bootstrap)
+
+        if self.form is Format.KAFKA and self.output is None:
+            from restow.plan.files.kafka_json import there_and_back
+
+            return Answer(document=lambda: there_and_back(plan)[0], draw=drawn, as_json=True)
+        return Answer(document=document, draw=drawn, as_json=as_json)
+
+    def _save(self, plan: Plan) -> None:
         """Write the files. The rollback comes first, so that no plan is without one."""
         from restow.plan.files.kafka_json import there_and_back
         from restow.plan.files.reading import write_plan
@@ -119,20 +135,7 @@ class PlanOutput:
         elif self.output is not None:
             write_plan(plan, self.output)
 
-    def answer(self, plan: Plan, document: Callable[[], object], draw: Callable[[Console], None]) -> Answer:
-        """Return the answer: Kafka's JSON, Restow's document, or tables with the names of the files."""
-
-        def drawn(console: Console) -> None:
-            draw(console)
-            self._draw_files(console, plan)
-
-        if self.prints_kafka:
-            from restow.plan.files.kafka_json import there_and_back
-
-            return Answer(document=lambda: there_and_back(plan)[0], draw=drawn, as_json=True)
-        return Answer(document=document, draw=drawn, as_json=self.prints_json)
-
-    def _draw_files(self, console: Console, plan: Plan) -> None:
+    def _draw_files(self, console: Console, plan: Plan, bootstrap: str | None) -> None:
         """Print the plan's digest and the names of its files."""
         from restow.plan.files.approval import short
         from restow.plan.files.text import digest_of
@@ -146,7 +149,7 @@ class PlanOutput:
                 f"The plan is in {self.output}. Once it is approved (--throttle auto, or a rate like 50MB/s):"
             )
             partial = " --partial" if plan.leaves else ""
-            where = "".join(f" {quote(each)}" for each in flags_for_the_same(self.bootstrap))
+            where = "".join(f" {quote(each)}" for each in flags_for_the_same(bootstrap))
             approved = f"--digest {short(digest)} --throttle auto{partial}{where}"
             lines.append(f"  restow execute {quote(self.output)} {approved}")
         if self.way_back is not None:

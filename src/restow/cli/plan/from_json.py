@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from restow.cli.place.options import Format
-from restow.cli.plan.files import AsFormat, Output, PlanOutput, Rollback
+from restow.cli.plan.files import PlanOutput
 from restow.cli.plan.options import USUAL, AsJson, ExecutionLimits, Fill
 from restow.cli.shared.frame import Answer
 from restow.cli.snapshot.source import SnapshotSource
@@ -29,14 +28,13 @@ Examples:
 
 
 def command(
+    *,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The JSON file for kafka-reassign-partitions.")],
     source: SnapshotSource,
     limits: ExecutionLimits,
     fill: Fill = USUAL.fill,
     title: Annotated[str, typer.Option(help="The plan's title.")] = "",
-    output: Output = None,
-    form: AsFormat = Format.TABLE,
-    rollback: Rollback = None,
+    output: PlanOutput,
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.plan.show_view import document, draw
@@ -44,15 +42,17 @@ def command(
     from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
     from restow.plan.pin import plan_from_targets
 
-    wanted = PlanOutput(
-        output=output, form=form, rollback=rollback, as_json=as_json, bootstrap=source.address
-    )
-    wanted.check()
+    output.check(as_json=as_json)
     requested = limits.requested(fill)
     targets = parse_reassignment(read_text(file), file)
     check_reassignment(targets, file)
     taken = source.read()
     plan = plan_from_targets(taken, targets, created_ms=taken.taken_ms, limits=requested, title=title)
-    wanted.save(plan)
     view = view_of(plan, taken)
-    return wanted.answer(plan, lambda: document(plan, view), lambda console: draw(console, plan, view))
+    return output.answer(
+        plan,
+        lambda: document(plan, view),
+        lambda console: draw(console, plan, view),
+        source.address,
+        as_json=as_json,
+    )

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from restow.cli.place.options import Format
 from restow.cli.plan.also import Also, broker_ids
-from restow.cli.plan.files import AsFormat, Output, PlanOutput, Rollback
-from restow.cli.shared.frame import INCOMPLETE, Answer, warn
+from restow.cli.plan.files import PlanOutput
+from restow.cli.shared.frame import Answer, warn
 from restow.cli.shared.options import section
 from restow.cli.snapshot.source import INPUT, SnapshotSource
 from restow.errors import InvalidInput
@@ -163,9 +162,7 @@ class PlanOptions:
             rich_help_panel=INPUT,
         ),
     ] = None
-    output: Output = None
-    form: AsFormat = Format.TABLE
-    rollback: Rollback = None
+    output: PlanOutput
     html: Annotated[
         str | None, typer.Option("--html", metavar="FILE", help="Write the plan as an HTML page too.")
     ] = None
@@ -228,29 +225,22 @@ class PlanOptions:
     def _plan(self, wish: dict[str, Any]) -> Answer:
         from restow.cli.plan.view import View
 
-        wanted = PlanOutput(
-            output=self.output,
-            form=self.form,
-            rollback=self.rollback,
-            as_json=self.as_json,
-            bootstrap=self.source.address,
-        )
-        wanted.check()
+        self.output.check(as_json=self.as_json)
         made = self.make(wish)
         snapshot = made.snapshot
         plan, told = made.plan, made.explain()
         names_dirs = any(move.log_dirs for move in plan.moves)
         dirs = made.log_dirs() if names_dirs or self.html is not None else ()
         view = View(plan, told, dirs if names_dirs else (), refused=bool(plan.leaves) and not self.partial)
-        if view.refused:
-            return Answer(document=view.document, draw=view.draw, as_json=wanted.prints_json, code=INCOMPLETE)
-        wanted.save(plan)
-        if self.html is not None:
+        answer = self.output.answer(
+            plan, view.document, view.draw, self.source.address, as_json=self.as_json, refused=view.refused
+        )
+        if self.html is not None and not view.refused:
             from restow.cli.plan.show_html import page_of
             from restow.plan.explain.view import view_of
 
             write_text(self.html, page_of(plan, view_of(plan, snapshot), told, dirs))
-        return wanted.answer(plan, view.document, view.draw)
+        return answer
 
 
 @contextmanager

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from restow.cli.place.options import Format
-from restow.cli.plan.files import Approval, AsFormat, Output, PlanFile, PlanOutput, Rollback
+from restow.cli.plan.files import Approval, PlanFile, PlanOutput
 from restow.cli.plan.options import AsJson, Partial
 from restow.cli.shared.drawing import clean, put
-from restow.cli.shared.frame import INCOMPLETE, Answer
+from restow.cli.shared.frame import Answer
 from restow.cli.snapshot.source import SnapshotSource
 from restow.sizes import count
 
@@ -38,12 +37,11 @@ Examples:
 
 
 def command(
+    *,
     file: PlanFile,
     source: SnapshotSource,
     approval: Approval,
-    output: Output = None,
-    form: AsFormat = Format.TABLE,
-    rollback: Rollback = None,
+    output: PlanOutput,
     partial: Partial = False,
     as_json: AsJson = False,
 ) -> Answer:
@@ -51,10 +49,7 @@ def command(
     from restow.plan.drift import differences, rebase
     from restow.plan.explain.view import view_of
 
-    wanted = PlanOutput(
-        output=output, form=form, rollback=rollback, as_json=as_json, bootstrap=source.address
-    )
-    wanted.check()
+    output.check(as_json=as_json)
     old = approval.read(file)
     taken = source.read()
     plan = rebase(old, taken, created_ms=taken.taken_ms)
@@ -68,10 +63,7 @@ def command(
     def drawn(console: Console) -> None:
         _draw(console, plan, view, changed, refused=refused)
 
-    if refused:
-        return Answer(document=told, draw=drawn, as_json=wanted.prints_json, code=INCOMPLETE)
-    wanted.save(plan)
-    return wanted.answer(plan, told, drawn)
+    return output.answer(plan, told, drawn, source.address, as_json=as_json, refused=refused)
 
 
 def _draw(

@@ -63,8 +63,8 @@ def command(
     from restow.plan.judge.waves import violations_of
 
     rate = None if throttle is None else parse_rate(throttle, "--throttle")
-    wanted = PlanOutput(form=form, rollback=rollback, as_json=as_json)
-    wanted.check()
+    wanted = PlanOutput(form=form, rollback=rollback)
+    wanted.check(as_json=as_json)
     plan = approval.read(file)
     taken = None
     if snapshot is not None:
@@ -78,7 +78,6 @@ def command(
         from restow.execute.journal.runs import last_run_of
 
         write_text(html, page_of(plan, view, rate=rate, run=last_run_of(plan, journal)))
-    wanted.save(plan)
     violations = violations_of(plan, taken)
     groups = () if taken is None else groups_touched(taken, plan.moves)
 
@@ -87,4 +86,4 @@ def command(
         draw_groups(console, groups)
         draw_judgement(console, violations)
 
-    return wanted.answer(plan, lambda: document(plan, view, rate, violations, groups), drawn)
+    return wanted.answer(plan, lambda: document(plan, view, rate, violations, groups), drawn, as_json=as_json)

@@ -14,6 +14,7 @@ import typer
 from restow.cli.runs.flags import JournalFolder
 from restow.cli.shared.connection import OptionalBootstrap, connection_flags, hush, settings_for
 from restow.cli.shared.frame import Answer, show
+from restow.cli.shared.options import section
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -43,61 +44,57 @@ Examples:
   $ restow ui --host 0.0.0.0 --name ops.example.com --tls-certificate server.pem \\
       --tls-key server.key -b localhost:9092
 """
-_NETWORK, _SHOWN = "Network", "What is shown"
 
 
-def command(
-    *,
-    bootstrap: OptionalBootstrap = None,
+@section("What is shown")
+class ShownOptions:
+    """What the pages show."""
+
     snapshot: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Show a file of `restow snapshot` instead.", rich_help_panel=_SHOWN
-        ),
-    ] = None,
-    demo: Annotated[
-        bool,
-        typer.Option("--demo", help="Show a finished story, without any cluster.", rich_help_panel=_SHOWN),
-    ] = False,
-    journal: JournalFolder = None,
+        str | None, typer.Option(metavar="FILE", help="Show a file of `restow snapshot` instead.")
+    ] = None
+    demo: Annotated[bool, typer.Option("--demo", help="Show a finished story, without any cluster.")] = False
     lake: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR",
-            help="The lake of `restow collect`: shows hours of the week and forecasts.",
-            rich_help_panel=_SHOWN,
+            metavar="DIR", help="The lake of `restow collect`: shows hours of the week and forecasts."
         ),
-    ] = None,
+    ] = None
     load: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="The load model of `restow pipeline run`, for plans and rehearsals.",
-            rich_help_panel=_SHOWN,
+            metavar="FILE", help="The load model of `restow pipeline run`, for plans and rehearsals."
         ),
-    ] = None,
-    host: Annotated[
-        str,
-        typer.Option(help="Address to listen on; others than loopback need TLS.", rich_help_panel=_NETWORK),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Port; 0: a free one.", rich_help_panel=_NETWORK)
-    ] = 8080,
+    ] = None
+
+
+@section("Network")
+class NetworkOptions:
+    """Where the pages are, and under which names."""
+
+    host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need TLS.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0: a free one.")] = 8080
     name: Annotated[
         list[str] | None,
         typer.Option(
             metavar="HOST[:PORT]",
             help="Another name that browsers reach it by; repeatable. Requests for other names are refused.",
-            rich_help_panel=_NETWORK,
         ),
-    ] = None,
+    ] = None
     tls_certificate: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Certificate chain of the server (PEM).", rich_help_panel=_NETWORK),
-    ] = None,
-    tls_key: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Its private key (PEM).", rich_help_panel=_NETWORK)
-    ] = None,
+        str | None, typer.Option(metavar="FILE", help="Certificate chain of the server (PEM).")
+    ] = None
+    tls_key: Annotated[str | None, typer.Option(metavar="FILE", help="Its private key (PEM).")] = None
+
+
+def command(
+    *,
+    bootstrap: OptionalBootstrap = None,
+    shown: ShownOptions,
+    journal: JournalFolder = None,
+    network: NetworkOptions,
     read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody change anything.")] = False,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
@@ -111,23 +108,23 @@ def command(
     from restow.execute.journal.runs import state_folder
     from restow.ui.site import UiSettings
 
-    if demo and (snapshot or journal or lake or load):
+    if shown.demo and (shown.snapshot or journal or shown.lake or shown.load):
         raise InvalidInput("--demo shows its own story: leave out --snapshot, --journal, --lake and --load")
     settings = UiSettings(
         tokens=_tokens(read_only=read_only),
         journal=str(journal or state_folder(os.environ)),
-        host=host,
-        port=port,
-        names=tuple(name or ()),
-        lake=lake,
-        load=load,
+        host=network.host,
+        port=network.port,
+        names=tuple(network.name or ()),
+        lake=shown.lake,
+        load=shown.load,
         read_only=read_only,
-        certificate=tls_certificate,
-        key=tls_key,
+        certificate=network.tls_certificate,
+        key=network.tls_key,
     )
     with TemporaryDirectory(prefix="restow-ui-") as folder:
-        shown = _told_story(settings, folder) if demo else _source(settings, bootstrap, snapshot)
-        _serve(*shown, folder, as_json=as_json, browser=browser)
+        told = _told_story(settings, folder) if shown.demo else _source(settings, bootstrap, shown.snapshot)
+        _serve(*told, folder, as_json=as_json, browser=browser)
 
 
 def _source(settings: UiSettings, bootstrap: str | None, snapshot: str | None) -> Shown:
