@@ -131,29 +131,11 @@ class TopicCreation:
         A rate limit holds; a refused client asks again.
         """
         if name == GROUP_OFFSETS_TOPIC:
-            new = RequestedTopic(
-                name=name,
-                partitions=self._configs.integer("offsets.topic.num.partitions"),
-                replication_factor=self._configs.integer("offsets.topic.replication.factor"),
-                configs={
-                    "cleanup.policy": "compact",
-                    "compression.type": "producer",
-                    "segment.bytes": str(self._configs.integer("offsets.topic.segment.bytes")),
-                },
-            )
+            new = self._internal(name, "offsets.topic", {"compression.type": "producer"})
         elif name == TRANSACTION_STATE_TOPIC:
-            new = RequestedTopic(
-                name=name,
-                partitions=self._configs.integer("transaction.state.log.num.partitions"),
-                replication_factor=self._configs.integer("transaction.state.log.replication.factor"),
-                configs={
-                    "cleanup.policy": "compact",
-                    "compression.type": "uncompressed",
-                    "min.insync.replicas": str(self._configs.integer("transaction.state.log.min.isr")),
-                    "segment.bytes": str(self._configs.integer("transaction.state.log.segment.bytes")),
-                    "unclean.leader.election.enable": "false",
-                },
-            )
+            least = self._configs.integer("transaction.state.log.min.isr")
+            own = {"compression.type": "uncompressed", "unclean.leader.election.enable": "false"}
+            new = self._internal(name, "transaction.state.log", own | {"min.insync.replicas": str(least)})
         elif self._configs.value("auto.create.topics.enable"):
             new = RequestedTopic(name=name)
         else:
@@ -169,6 +151,17 @@ class TopicCreation:
             self._under_way.add(name)
             self._tasks.start(self._create_and_forget(new), f"creation of {name}")
         return True
+
+    def _internal(self, name: str, prefix: str, configs: dict[str, str]) -> RequestedTopic:
+        """Return an internal topic, whose size and segments are configs of the broker."""
+        segment_bytes = self._configs.integer(f"{prefix}.segment.bytes")
+        configs |= {"cleanup.policy": "compact", "segment.bytes": str(segment_bytes)}
+        return RequestedTopic(
+            name=name,
+            partitions=self._configs.integer(f"{prefix}.num.partitions"),
+            replication_factor=self._configs.integer(f"{prefix}.replication.factor"),
+            configs=dict(sorted(configs.items())),
+        )
 
     def _is_allowed_one_more(self) -> bool:
         now_s = self._clock.monotonic_s()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
 from restow.cluster.groups import CommitRequest, OffsetToCommit, TransactionalProducer, partition_of_group
+from restow.cluster.handlers.k08_offset_commit import offsets_in, topics_answered
 from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.model import TopicPartition
 from restow.wire.batches import MAGIC, TRANSACTIONAL_BIT, BatchHeader
@@ -24,43 +25,19 @@ if TYPE_CHECKING:
 _FIRST_WITH_MEMBERS = 3
 _FIRST_WITH_LOADING = 2
 _FIRST_WITH_ABORTABLE = 4
-_Topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
-_Partition = _Topic.TxnOffsetCommitResponsePartition
 
 
 @handles(28, range(5))
 async def handle(request: Request, context: RequestContext) -> Message:
-    body = request.body
-    codes: dict[TopicPartition, ErrorCode] = {}
-    offsets: dict[TopicPartition, OffsetToCommit] = {}
-    for topic in body.topics:
-        for each in topic.partitions:
-            partition = TopicPartition(topic.name, each.partition_index)
-            if context.broker.metadata.partition(partition) is None:
-                codes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            else:
-                offsets[partition] = OffsetToCommit(
-                    each.committed_offset, each.committed_leader_epoch, each.committed_metadata or ""
-                )
+    codes, offsets = offsets_in(request, context)
     if offsets:
         codes |= await _commit(request, context, offsets)
     if request.api_version < _FIRST_WITH_LOADING:
         loading, unavailable = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE
         codes = {each: unavailable if code is loading else code for each, code in codes.items()}
+    topic_class = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
     return TxnOffsetCommitResponse(
-        topics=[
-            _Topic(
-                name=topic.name,
-                partitions=[
-                    _Partition(
-                        partition_index=each.partition_index,
-                        error_code=codes[TopicPartition(topic.name, each.partition_index)],
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in body.topics
-        ]
+        topics=topics_answered(topic_class, topic_class.TxnOffsetCommitResponsePartition, request, codes)
     )
 
 

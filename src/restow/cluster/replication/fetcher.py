@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from restow.cluster.log.errors import LogError
@@ -321,11 +322,8 @@ class Fetchers:
         config: ReplicationConfig,
         throttle: Throttle,
     ) -> None:
-        self._broker_id = broker_id
         self._fetch_from = fetch_from
-        self._clock = clock
-        self._config = config
-        self._throttle = throttle
+        self._make = partial(Fetcher, broker_id, clock=clock, config=config, throttle=throttle)
         self._fetchers: dict[int, Fetcher] = {}
         self._leader_of: dict[TopicPartition, int] = {}
         self._ending: set[asyncio.Future[Any]] = set()
@@ -345,10 +343,7 @@ class Fetchers:
                 continue
             self._leader_of[topic_partition] = leader
             if leader not in self._fetchers:
-                client = self._fetch_from(leader)
-                self._fetchers[leader] = Fetcher(
-                    self._broker_id, client, self._clock, self._config, self._throttle
-                )
+                self._fetchers[leader] = self._make(client=self._fetch_from(leader))
             self._fetchers[leader].add(partition)
         self._close_idle(abandoned)
 
