@@ -16,12 +16,11 @@ from restow.model.load import BYTES_IN, BYTES_OUT
 from restow.model.load_parquet import FOLLOWING, HOURS, LEADING, REACHED
 from restow.pipeline.files import lake_files, path_for
 from restow.pipeline.names import file_name, value_of
+from restow.pipeline.running import STATISTICS
 from restow.pipeline.schemas import CLUSTER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-STATISTICS = ("mean", "p95", "peak")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,8 @@ from restow.model.load import BYTES_IN, BYTES_OUT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
     from restow.model.load import Resource
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from restow.plan.search.problem import Floats, Ints
 
 DEFAULT_BAND = 0.09
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from restow.plan.request.framing import Asked
     from restow.plan.request.request import PlanRequest, RequestedLimits
     from restow.plan.search import Progress, Solution
-    from restow.plan.search.arrays import Bools, Ints
+    from restow.plan.search.problem import Bools, Ints
 
 _ATTEMPTS = 6
 # A plan that copies so little more than the first bound needs no better one;

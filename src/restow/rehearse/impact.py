@@ -17,7 +17,7 @@ from restow.plan.flow.loads import HOUR_S
 if TYPE_CHECKING:
     from restow.model import Snapshot
     from restow.plan.flow.movement import Movement
-    from restow.plan.flow.sharing import Floats
+    from restow.plan.search.problem import Floats
 
 _FULLEST = 0.95
 """A busier broker counts as this busy: copies and clients get at least a little of it."""

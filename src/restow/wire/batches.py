@@ -16,7 +16,7 @@ The base offset and the leader epoch lie outside the CRC, so the leader sets the
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import google_crc32c
 
@@ -26,7 +26,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
+    from restow.wire.primitives import Buffer
 
 MAGIC = 2
 HEADER_BYTES = 61
@@ -53,11 +53,11 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 _PREFIX = struct.Struct(">qii")
 _LENGTH = struct.Struct(">i")
 _OFFSET = struct.Struct(">q")
-_CRC = struct.Struct(">I")
+CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _LENGTH_AT = 8
 _EPOCH_AT = 12
-_CRC_AT = 17
+CRC_AT = 17
 _ATTRIBUTES_AT = 21
 _MAX_TIMESTAMP_AT = 35
 _SMALLEST_LENGTH = HEADER_BYTES - LENGTH_ENDS
@@ -224,7 +224,7 @@ def stamp_append_time(buffer: bytearray, position: int, timestamp_ms: int) -> No
     (attributes,) = _ATTRIBUTES.unpack_from(buffer, position + _ATTRIBUTES_AT)
     _ATTRIBUTES.pack_into(buffer, position + _ATTRIBUTES_AT, attributes | TIMESTAMP_TYPE_BIT)
     _OFFSET.pack_into(buffer, position + _MAX_TIMESTAMP_AT, timestamp_ms)
-    _CRC.pack_into(buffer, position + _CRC_AT, crc_of(buffer, position, position + LENGTH_ENDS + length))
+    CRC.pack_into(buffer, position + CRC_AT, crc_of(buffer, position, position + LENGTH_ENDS + length))
 
 
 def _what_is_wrong(header: BatchHeader, position: int) -> str:

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import struct
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from restow.errors import RestowError
 from restow.wire.messages import REQUESTS, RESPONSES, Message
+from restow.wire.primitives import INT16, INT32, NO_TAGS, Buffer
 from restow.wire.reader import Unreadable, reader_of, skip_tags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
 
 PRODUCE = 0
 FETCH = 1
@@ -30,9 +29,6 @@ API_VERSIONS = 18
 _CONTROLLED_SHUTDOWN = 7
 
 _HEADER = struct.Struct(">hhi")
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
-_NO_TAGS = b"\x00"
 _CANNOT_BE_READ = (ValueError, IndexError, struct.error)
 
 
@@ -105,9 +101,9 @@ def encode_response(request: Request, body: Message | tuple[Buffer, ...]) -> tup
 
     A tuple is an already encoded body from one of the hot paths.
     """
-    header = _INT32.pack(request.correlation_id)
+    header = INT32.pack(request.correlation_id)
     if _response_has_tags(request.api_key, request.api_version):
-        header += _NO_TAGS
+        header += NO_TAGS
     if isinstance(body, tuple):
         return (header, *body)
     return (header, body.encode(version=request.api_version))
@@ -126,8 +122,8 @@ def encode_request(
 def parse_response(api_key: int, version: int, payload: bytes) -> Response:
     """Return the response to a request of that key and version. Raises MalformedResponse."""
     try:
-        (correlation_id,) = _INT32.unpack_from(payload)
-        at = _INT32.size
+        (correlation_id,) = INT32.unpack_from(payload)
+        at = INT32.size
         if _response_has_tags(api_key, version):
             at = skip_tags(payload, at)
         body, _ = reader_of(RESPONSES[api_key], version)(payload, at)
@@ -140,8 +136,8 @@ def _read_request(payload: bytes, api_key: int, version: int, correlation_id: in
     at = _HEADER.size
     client_id = None
     if _has_client_id(api_key, version):
-        (length,) = _INT16.unpack_from(payload, at)
-        at += _INT16.size
+        (length,) = INT16.unpack_from(payload, at)
+        at += INT16.size
         if length >= 0:
             if length > len(payload) - at:
                 raise Unreadable("the client id is cut off")
@@ -164,8 +160,8 @@ def _end_of_header(api_key: int, version: int, client_id: str | None) -> bytes:
     end = b""
     if _has_client_id(api_key, version):
         name = None if client_id is None else client_id.encode()
-        end = _INT16.pack(-1) if name is None else _INT16.pack(len(name)) + name
-    return end + _NO_TAGS if _request_has_tags(api_key, version) else end
+        end = INT16.pack(-1) if name is None else INT16.pack(len(name)) + name
+    return end + NO_TAGS if _request_has_tags(api_key, version) else end
 
 
 @cache

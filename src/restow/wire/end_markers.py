@@ -12,7 +12,7 @@ from restow.wire.batches import CONTROL_BIT, TRANSACTIONAL_BIT, CorruptBatch
 from restow.wire.records import Record, build, each_record
 
 if TYPE_CHECKING:
-    from restow.wire.batches import Buffer
+    from restow.wire.primitives import Buffer
 
 _VERSION = 0
 _ABORT, _COMMIT = 0, 1

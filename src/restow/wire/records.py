@@ -6,11 +6,12 @@ through unopened.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.wire.batches import (
     COMPRESSION_MASK,
+    CRC,
+    CRC_AT,
     DELETE_HORIZON_BIT,
     HEADER,
     HEADER_BYTES,
@@ -29,14 +30,13 @@ from restow.wire.primitives import varint
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from restow.wire.batches import BatchHeader, Buffer
+    from restow.wire.batches import BatchHeader
+    from restow.wire.primitives import Buffer
 
 MOST_RECORDS = 1_000_000
 """A megabyte of zstd can hold ten times as many empty records, which would take gigabytes as objects."""
 SMALLEST_RECORD_BYTES = 7
 
-_CRC_AT = 17
-_CRC = struct.Struct(">I")
 _NULL = -1
 _NO_EPOCH = -1
 _LONGEST_VARINT_BITS = 63
@@ -212,7 +212,7 @@ def _assemble(
         )
     )
     batch += payload
-    _CRC.pack_into(batch, _CRC_AT, crc_of(batch, 0, len(batch)))
+    CRC.pack_into(batch, CRC_AT, crc_of(batch, 0, len(batch)))
     return bytes(batch)
 
 

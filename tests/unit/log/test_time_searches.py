@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from restow.wire.batches import Buffer
+    from restow.wire.primitives import Buffer
 
 LARGE = LogConfig()
 EMPTY_RECORD = bytes([12, 0, 0, 0, 1, 1, 0])

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.cluster.broker.services import RequestContext
 from restow.errors import RestowError
-from restow.wire.codec import Buffer, Request
+from restow.wire.codec import Request
 from restow.wire.messages import REQUESTS, Message
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from restow.wire.primitives import Buffer
 
 __all__ = [
     "HANDLERS",

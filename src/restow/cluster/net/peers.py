@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from restow.runtime.clock import Clock
     from restow.runtime.network import Connection, Network
-    from restow.wire.codec import Buffer
     from restow.wire.messages import Message
+    from restow.wire.primitives import Buffer
 
 
 class Address(NamedTuple):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from restow.cluster.broker.services import Services
     from restow.cluster.handlers import Handler
     from restow.runtime.network import Connection, Listener, Network
-    from restow.wire.codec import Buffer
+    from restow.wire.primitives import Buffer
 
 log = logging.getLogger(__name__)
 

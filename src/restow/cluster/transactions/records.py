@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from restow.cluster.groups.fields import FieldReader, InvalidGroupRecord, string
 from restow.cluster.transactions.states import BY_NUMBER, TransactionState
 from restow.model import TopicPartition, by_topic
+from restow.wire.primitives import INT16, INT32
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
@@ -21,8 +22,6 @@ _KEY_VERSION = 0
 _VALUE_VERSION = 0
 _FLEXIBLE_VERSION = 1
 _PREVIOUS_PRODUCER_TAG = 0
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _VALUE_HEAD = struct.Struct(">hqhib")
 _TIMES = struct.Struct(">qq")
@@ -44,7 +43,7 @@ class TransactionValue:
 
 
 def encode_key(transactional_id: str) -> bytes:
-    return _INT16.pack(_KEY_VERSION) + string(transactional_id)
+    return INT16.pack(_KEY_VERSION) + string(transactional_id)
 
 
 def decode_key(data: bytes) -> str | None:
@@ -68,11 +67,11 @@ def encode_value(value: TransactionValue) -> bytes:
 def _partitions(value: TransactionValue) -> bytes:
     """Encode the partitions: null in an empty transaction, as Kafka does."""
     if value.state is TransactionState.EMPTY:
-        return _INT32.pack(-1)
+        return INT32.pack(-1)
     topics = by_topic(sorted(value.partitions))
-    parts = [_INT32.pack(len(topics))]
+    parts = [INT32.pack(len(topics))]
     for topic, numbers in topics.items():
-        parts += (string(topic), _INT32.pack(len(numbers)), *map(_INT32.pack, numbers))
+        parts += (string(topic), INT32.pack(len(numbers)), *map(INT32.pack, numbers))
     return b"".join(parts)
 
 

@@ -18,16 +18,12 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
+    from restow.plan.search.problem import Bools, Floats, Ints
 
 SIZE, END, COMMIT = range(3)
 """The kinds of counters: a partition's size, its log end offset, the commits of one group."""
 
-_NULL = np.iinfo(np.int64).min
+NULL = np.iinfo(np.int64).min
 _MOST_KEYS = 2**62
 
 
@@ -122,7 +118,7 @@ def _counting(
     counted[:-1] &= not_fallen[2:]
     for each in never_fall:
         if each is not None:
-            counted &= (each[1:] >= each[:-1]) | (each[1:] == _NULL)
+            counted &= (each[1:] >= each[:-1]) | (each[1:] == NULL)
     return counts
 
 
@@ -136,7 +132,7 @@ def _differences(values: Ints, counts: Bools) -> Ints:
 def _mean_depth(value: Ints, floor: Ints | None, first: Ints) -> Floats:
     if floor is None:
         return np.full(len(first), np.nan)
-    known = floor != _NULL
+    known = floor != NULL
     depth = np.where(known, value - floor, 0).astype(np.float64)
     count = np.add.reduceat(known, first, dtype=np.int64)
     found = np.full(len(first), np.nan)
@@ -148,7 +144,7 @@ def _trimmed(counts: Bools, floor: Ints | None, first: Ints) -> Bools:
     if floor is None:
         return np.zeros(len(first), dtype=bool)
     rose = counts.copy()
-    rose[1:] &= (floor[1:] > floor[:-1]) & (floor[:-1] != _NULL)
+    rose[1:] &= (floor[1:] > floor[:-1]) & (floor[:-1] != NULL)
     found: Bools = np.logical_or.reduceat(rose, first)
     return found
 
@@ -209,5 +205,5 @@ def _ints_or_none(table: Any, name: str, order: Ints) -> Ints | None:
     column = table.column(name)
     if column.null_count == len(column):
         return None
-    found: Ints = column.cast("int64").fill_null(int(_NULL)).to_numpy()[order]
+    found: Ints = column.cast("int64").fill_null(int(NULL)).to_numpy()[order]
     return found

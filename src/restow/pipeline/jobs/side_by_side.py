@@ -6,19 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from restow.pipeline.jobs.counters import COMMIT, END, SIZE, coded, combined, summed
+from restow.pipeline.jobs.counters import COMMIT, END, NULL, SIZE, coded, combined, summed
 from restow.pipeline.schemas import AT
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from restow.pipeline.jobs.counters import Sums
+    from restow.plan.search.problem import Bools, Floats, Ints
 
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
-
-_NULL = np.iinfo(np.int64).min
 _MOST = np.iinfo(np.int64).max
 
 
@@ -32,7 +26,7 @@ def rates_of(readings: Any, gap_s: float, window_s: int) -> dict[str, Any]:
     made[AT] = pa.array(wide.start_us, pa.timestamp("us", "UTC"))
     made["seconds"] = pa.array(np.nan_to_num(wide.seconds))
     made["samples"] = pa.array(wide.samples)
-    made["size"] = pa.array(wide.size, mask=wide.size == _NULL)
+    made["size"] = pa.array(wide.size, mask=wide.size == NULL)
     for name, rate in _rates(wide).items():
         made[name] = pa.array(rate, mask=np.isnan(rate))
     return made
@@ -51,7 +45,7 @@ class _Wide:
         counted = np.where(kind != COMMIT, sums.samples[order], 0)
         self.samples = np.add.reduceat(counted, first)
         self.seconds = np.fmax.reduceat(np.where(kind != COMMIT, sums.seconds[order], np.nan), first)
-        self.size: Ints = np.maximum.reduceat(np.where(kind == SIZE, sums.last[order], _NULL), first)
+        self.size: Ints = np.maximum.reduceat(np.where(kind == SIZE, sums.last[order], NULL), first)
         self.swelling = self._of(SIZE, sums.speed)
         self.level = self._of(SIZE, sums.level)
         self.messages_in = self._of(END, sums.speed)
@@ -77,7 +71,7 @@ def _between_commits(partition: Ints, start: Ints, committed: Bools) -> Bools:
     first = np.flatnonzero(changes)
     each = np.cumsum(changes) - 1
     begins = np.minimum.reduceat(np.where(committed, start, _MOST), first)
-    ends = np.maximum.reduceat(np.where(committed, start, _NULL), first)
+    ends = np.maximum.reduceat(np.where(committed, start, NULL), first)
     found: Bools = (start >= begins[each]) & (start <= ends[each])
     return found
 

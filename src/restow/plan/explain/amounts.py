@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from restow.model import BrokerId, LiveBroker, Move, Snapshot
     from restow.plan.request.framing import Asked
-    from restow.plan.search.arrays import Arrays, Floats, Ints
+    from restow.plan.search.arrays import Arrays
+    from restow.plan.search.problem import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from restow.plan.explain.note import Note
     from restow.plan.request.framing import Asked
     from restow.plan.request.request import PlanRequest
-    from restow.plan.search.arrays import Bools, Floats
+    from restow.plan.search.problem import Bools, Floats
 
 _SLACK = 1e-9
 

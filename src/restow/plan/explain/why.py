@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Move, Plan, Snapshot, TopicPartition
     from restow.plan.request.framing import Asked
     from restow.plan.request.request import PlanRequest
-    from restow.plan.search.arrays import Floats
+    from restow.plan.search.problem import Floats
 
 _SLACK = 1e-9
 # A load this near to the edge of its band, as a share of the band's width, is at the edge.

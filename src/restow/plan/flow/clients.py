@@ -12,7 +12,7 @@ from restow.model.load import WEEK_HOURS
 if TYPE_CHECKING:
     from restow.model import BrokerId, Snapshot
     from restow.plan.flow.loads import ClientLoads
-    from restow.plan.flow.sharing import Floats
+    from restow.plan.search.problem import Floats
 
 OUT, IN = 0, 1
 

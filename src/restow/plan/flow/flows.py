@@ -16,7 +16,8 @@ from restow.plan.flow.sharing import OWN_CEILING, max_min
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-    from restow.plan.flow.sharing import Floats, Ints, Sharing
+    from restow.plan.flow.sharing import Sharing
+    from restow.plan.search.problem import Floats, Ints
 
 K = TypeVar("K", bound="Hashable")
 _ROUNDING = 1e-12

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Snapshot, TopicPartition
     from restow.plan.flow.copies import Start
     from restow.plan.flow.loads import ClientLoads, Holding
-    from restow.plan.flow.sharing import Floats
+    from restow.plan.search.problem import Floats
 
 WAYS = {Way.SENT: 0, Way.RECEIVED: 1, Way.WITHIN: 2}
 

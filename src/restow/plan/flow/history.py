@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from restow.plan.flow.links import Links
-    from restow.plan.flow.sharing import Floats
+    from restow.plan.search.problem import Floats
 
 _MOST = 400
 

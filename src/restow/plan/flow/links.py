@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId
     from restow.plan.flow.constants import Constants
     from restow.plan.flow.ground import Ground
-    from restow.plan.flow.sharing import Floats
+    from restow.plan.search.problem import Floats
 
 _LEAST_SHARE = 0.05
 """Copies get at least this share of a broker's rate, however busy clients keep it: all of them compete."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from restow.model import BrokerId, Plan, Snapshot, Topic
     from restow.model.load import LoadModel
-    from restow.plan.flow.sharing import Floats
+    from restow.plan.search.problem import Floats
 
 HOUR_S = 3600.0
 _THURSDAY_H = 72

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from restow.plan.search.problem import Floats, Ints
 
 OWN_CEILING = -1
 

@@ -14,7 +14,7 @@ from restow.plan.flow.sharing import Shares
 from restow.plan.search.compiled import compiled
 
 if TYPE_CHECKING:
-    from restow.plan.flow.sharing import Floats, Ints
+    from restow.plan.search.problem import Floats, Ints
 
 
 def max_min_by_loops(links: Ints, capacity: Floats, ceilings: Floats) -> Shares:

@@ -24,7 +24,7 @@ from restow.plan.search.compiled import by_group
 if TYPE_CHECKING:
     from restow.plan.request.framing import Asked
     from restow.plan.search import Problem
-    from restow.plan.search.arrays import Bools, Floats, Ints
+    from restow.plan.search.problem import Bools, Floats, Ints
 
 HOW_ALONE = "for each broker alone, the fewest bytes that must leave it, or come to it, for its bands"
 HOW_TOGETHER = (

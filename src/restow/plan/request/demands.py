@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from restow.model import BrokerId
     from restow.plan.request.framing import Asked
     from restow.plan.request.request import PlanRequest
-    from restow.plan.search.arrays import Arrays, Bools, Floats, Ints
+    from restow.plan.search.arrays import Arrays
+    from restow.plan.search.problem import Bools, Floats, Ints
 
 
 NOWHERE = -1

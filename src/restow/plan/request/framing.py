@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from restow.plan.goals import Columns, Goal
     from restow.plan.request.demands import Slots
     from restow.plan.request.request import PlanRequest
-    from restow.plan.search.arrays import Arrays, Bools, Floats, Ints
+    from restow.plan.search.arrays import Arrays
+    from restow.plan.search.problem import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

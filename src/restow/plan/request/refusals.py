@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from restow.plan.request.demands import Slots
     from restow.plan.request.request import PlanRequest
-    from restow.plan.search.arrays import Arrays, Bools
+    from restow.plan.search.arrays import Arrays
+    from restow.plan.search.problem import Bools
 
 _NAMED = 5
 

@@ -16,7 +16,7 @@ from restow.plan.search.problem import differing
 if TYPE_CHECKING:
     from restow.plan.request.framing import Asked
     from restow.plan.search import Solution
-    from restow.plan.search.arrays import Bools, Floats, Ints
+    from restow.plan.search.problem import Bools, Floats, Ints
 
 _SLACK = 1e-9
 

@@ -15,15 +15,9 @@ from restow.plan.goals import Facts
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from restow.model import BrokerId, LogDir, Partition, Snapshot, TopicPartition
     from restow.model.load import LoadModel
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-
+    from restow.plan.search.problem import Bools, Floats, Ints
 
 _MOST = 1e18
 """The most that a partition may carry, so that sums stay finite."""
