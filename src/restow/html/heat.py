@@ -19,7 +19,7 @@ def hour_name(hour: int) -> str:
     return f"{DAYS[hour // 24]} {hour % 24:02}:00"
 
 
-def week(values: Sequence[float | None], *, unit: str = "B/s", label: str = "") -> str:
+def week(values: Sequence[float | None], *, label: str = "") -> str:
     """Draw 168 values, from Monday midnight on; an hour of None is unknown and stays empty.
 
     The size of a square says the same as its colour, so that it can be read without colours.
@@ -35,7 +35,7 @@ def week(values: Sequence[float | None], *, unit: str = "B/s", label: str = "") 
         parts.append(f"<text class='tick' x='{x}' y='{_TOP - 8}' text-anchor='middle'>{hour:02}</text>")
     for hour, value in enumerate(values):
         left, top = _LEFT + hour % 24 * _WIDE, _TOP + hour // 24 * _HIGH
-        told = "not sampled" if value is None else amount(value, unit)
+        told = "not sampled" if value is None else amount(value, "B/s")
         parts.append(
             _square(left, top, None if value is None else value / most, f"{hour_name(hour)}: {told}")
         )

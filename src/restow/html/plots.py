@@ -32,6 +32,7 @@ _ROW, _BAR = 26, 14
 _LABEL, _VALUE = 96, 150
 _LINE_COLOURS = 8
 _SPAN_ROW, _SPAN_LABEL = 16, 150
+_HIGH = 320
 _TEXT = "#667"
 PLOT_STYLE = f"max-width: {_WIDEST}px"
 """The one style that pictures carry themselves, for places without our style sheet."""
@@ -78,15 +79,6 @@ class Point:
     seconds: float
     value: float
     stands_out: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Area:
-    """An area between two values over time."""
-
-    name: str
-    points: tuple[tuple[float, float, float], ...]
-    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +164,6 @@ def _judged(value: float, share: float | None, band: float) -> str:
 def changes(
     rows: Sequence[tuple[str, float | None, float | None]],
     *,
-    unit: str = "B",
     share: float | None = None,
     label: str = "",
 ) -> str:
@@ -183,11 +174,11 @@ def changes(
     for number, (name, before, after) in enumerate(rows):
         top = number * row_height
         for kind, value, below in (("before", before, 5), ("after", after, 15)):
-            tip = f"{name} {kind}: {amount(value, unit)}"
+            tip = f"{name} {kind}: {amount(value)}"
             parts.append(_rect(f"bar {kind}", _LABEL, top + below, _length(value or 0, most), 9, tip, 2))
         parts.append(_text(_LABEL - 8, top + row_height / 2, name, "end"))
         end = _LABEL + _length(max(before or 0, after or 0), most) + 8
-        parts.append(_text(end, top + row_height / 2, f"{amount(before, unit)} → {amount(after, unit)}"))
+        parts.append(_text(end, top + row_height / 2, f"{amount(before)} → {amount(after)}"))
     if share:
         at = _LABEL + _length(share, most)
         parts.append(
@@ -225,25 +216,18 @@ def lines(
     drawn: Sequence[Line],
     *,
     unit: str = "B",
-    areas: Sequence[Area] = (),
     moments: Sequence[Moment] = (),
     height: int = 240,
     label: str = "",
 ) -> str:
     """Draw lines over time with a legend, and moments as dashed vertical lines."""
     known = [(x, y) for line in drawn for x, y in line.points if y is not None]
-    xs = [x for line in drawn for x, _ in line.points] + [x for area in areas for x, _, _ in area.points]
-    ys = [y for _, y in known] + [y for area in areas for *_, y in area.points]
+    xs = [x for line in drawn for x, _ in line.points]
     if not xs:
         return ""
-    frame = _Frame(min(xs), max(xs), max([*ys, 0]) or 1.0, height, top=6)
+    frame = _Frame(min(xs), max(xs), max([y for _, y in known], default=0.0) or 1.0, height, top=6)
     frame = replace(frame, top=6 + 13 * (max(frame.rows(moments), default=-1) + 1))
     parts = [*frame.grid(unit)]
-    for area in areas:
-        upper = [f"{frame.x(x):.1f},{frame.y(high):.1f}" for x, _, high in area.points]
-        lower = [f"{frame.x(x):.1f},{frame.y(low):.1f}" for x, low, _ in reversed(area.points)]
-        points = " ".join(upper + lower)
-        parts.append(f"<polygon class='area {area.kind}' points='{points}'>{_title(area.name)}</polygon>")
     for number, line in enumerate(drawn):
         kind = line.kind or f"c{number % _LINE_COLOURS}"
         for stretch in _stretches(line.points):
@@ -254,22 +238,20 @@ def lines(
                 where = f"cx='{frame.x(x):.1f}' cy='{frame.y(y):.1f}'"
                 parts.append(f"<circle class='dot {kind}' {where} r='3'/>")
     parts += frame.marks(moments)
-    return _svg(WIDTH, height + 24, label, parts) + _legend(drawn, areas)
+    return _svg(WIDTH, height + 24, label, parts) + _legend(drawn)
 
 
-def scatter(
-    points: Sequence[Point], *, unit: str = "B", height: int = 320, across: str = "", label: str = ""
-) -> str:
+def scatter(points: Sequence[Point], *, across: str, label: str) -> str:
     """Draw points by seconds and another value; those that stand out are larger and joined by a line."""
     if not points:
         return ""
-    frame = _Frame(0.0, max(each.seconds for each in points) or 1.0, 0.0, height, top=6)
+    frame = _Frame(0.0, max(each.seconds for each in points) or 1.0, 0.0, _HIGH, top=6)
     frame = replace(frame, most=max(each.value for each in points) or 1.0)
-    parts = [*frame.levels(unit)]
+    parts = [*frame.levels("B")]
     pace = _nice(frame.last / 6)
     ticks = [number * pace for number in range(floor(frame.last / pace) + 1)]
-    parts += [_text(frame.x(at), height + 14, f"{at:,.10g}", "middle", "tick") for at in ticks]
-    parts.append(_text(WIDTH / 2, height + 32, across, "middle", "tick"))
+    parts += [_text(frame.x(at), _HIGH + 14, f"{at:,.10g}", "middle", "tick") for at in ticks]
+    parts.append(_text(WIDTH / 2, _HIGH + 32, across, "middle", "tick"))
     best = sorted((each.seconds, each.value) for each in points if each.stands_out)
     joined = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in best)
     parts.append(f"<polyline class='line c0' points='{joined}'/>" if len(best) > 1 else "")
@@ -277,7 +259,7 @@ def scatter(
         where = f"cx='{frame.x(each.seconds):.1f}' cy='{frame.y(each.value):.1f}'"
         kind, radius = ("c0", 5) if each.stands_out else ("c1", 3)
         parts.append(f"<circle class='dot {kind}' {where} r='{radius}'>{_title(each.name)}</circle>")
-    return _svg(WIDTH, height + 44, label, parts)
+    return _svg(WIDTH, _HIGH + 44, label, parts)
 
 
 def _stretches(points: Iterable[tuple[float, float | None]]) -> Iterable[list[tuple[float, float]]]:
@@ -371,9 +353,8 @@ def _clock(at: float, pace: float) -> str:
     return moment.strftime("%H:%M:%S" if pace < 60 else "%d %b %H:%M" if pace >= 21600 else "%H:%M")
 
 
-def _legend(drawn: Sequence[Line], areas: Sequence[Area]) -> str:
+def _legend(drawn: Sequence[Line]) -> str:
     named = [(line.kind or f"c{at % _LINE_COLOURS}", line.name) for at, line in enumerate(drawn)]
-    named += [(f"area {area.kind}", area.name) for area in areas]
     keys = "".join(f"<span><i class='key {kind}'></i>{escape(name)}</span>" for kind, name in named)
     return f"<p class='legend'>{keys}</p>"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from restow.html.page import ReportPage, Section, Tile, page, table
-from restow.html.plots import Area, Bar, Line, Moment, amount, bars, changes, lines
+from restow.html.plots import Bar, Line, Moment, amount, bars, changes, lines
 from restow.pipeline.report import Found, report_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,10 +52,7 @@ def test_bars_highlight_members_outside_the_band() -> None:
 
 def test_lines_stay_in_their_frame_and_mark_moments() -> None:
     points = tuple((float(second), second * 10.0) for second in range(100))
-    areas = [Area(name="band", points=((0.0, 1.0, 5.0), (99.0, 2.0, 900.0)))]
-    picture = lines(
-        [Line(name=EVIL, points=points)], areas=areas, moments=[Moment(at=50, name="killed", bad=True)]
-    )
+    picture = lines([Line(name=EVIL, points=points)], moments=[Moment(at=50, name="killed", bad=True)])
     assert EVIL not in picture
     (line,) = [each for each in drawn(picture).iter() if each.tag.endswith("polyline")]
     where = [tuple(map(float, pair.split(","))) for pair in line.get("points", "").split()]

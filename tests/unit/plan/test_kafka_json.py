@@ -14,7 +14,6 @@ from restow.plan.files.kafka_json import (
     InvalidReassignment,
     check_reassignment,
     format_reassignment,
-    format_topics,
     parse_reassignment,
     parse_topics,
 )
@@ -97,9 +96,9 @@ def test_check_reassignment_refuses_what_kafka_refuses(entries: list[dict[str, o
 
 
 def test_parse_topics_returns_each_topic_once() -> None:
-    assert parse_topics(format_topics(["b", "a"])) == ("b", "a")
+    assert parse_topics('{"topics": [{"topic": "b"}, {"topic": "a"}], "version": 1}') == ("b", "a")
     with pytest.raises(InvalidReassignment) as caught:
-        parse_topics(format_topics(["a", "b", "a"]))
+        parse_topics('{"topics": [{"topic": "a"}, {"topic": "b"}, {"topic": "a"}], "version": 1}')
     assert caught.value.kafka_says == "List of topics to reassign contains duplicate entries: [a]"
 
 

@@ -69,8 +69,9 @@ def check_reassignment(targets: Sequence[Target], source: str = "the reassignmen
         )
 
 
-def parse_topics(text: str, source: str = "the list of topics") -> tuple[str, ...]:
+def parse_topics(text: str) -> tuple[str, ...]:
     """Return the topics to move, each once."""
+    source = "the list of topics"
     document = _document(text, source)
     topics = []
     for index, entry in enumerate(_list(document, "topics", source)):
@@ -118,11 +119,6 @@ def there_and_back(plan: Plan) -> tuple[dict[str, object], dict[str, object]]:
         back.append((move.partition, move.before, dirs))
     there = ((move.partition, move.after, move.log_dirs) for move in plan.moves_in_order)
     return reassignment_document(there), reassignment_document(back)
-
-
-def format_topics(topics: Iterable[str]) -> str:
-    """Return the file that lists topics to move."""
-    return json.dumps({"topics": [{"topic": topic} for topic in topics], "version": _VERSION})
 
 
 def _document(text: str, source: str) -> Mapping[str, Any]:
