@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from os import PathLike
 
 
@@ -28,3 +29,9 @@ def write_text(path: str | PathLike[str], text: str) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OSError(f"{str(path)!r} cannot be written: {reason}") from error
+
+
+def one_per_line(records: Iterable[str]) -> str:
+    """Return the records of a JSON array, each on a line of its own."""
+    found = ",\n".join(records)
+    return f"\n{found}" if found else ""

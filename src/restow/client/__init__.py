@@ -5,7 +5,7 @@ from restow.client.bootstrap import ConnectionSettings
 from restow.client.errors import DENIALS, BrokerError, ClientError, Unreachable
 from restow.client.group_lag import GroupLag, PartitionLag, UnknownGroup, group_lags
 from restow.client.group_lock import SESSION_S, GroupLock, GroupLockHolder
-from restow.client.kafka_admin import KafkaAdmin, ask_cluster, connected, run_alone
+from restow.client.kafka_admin import KafkaAdmin, ask_cluster, connected, hush, run_alone
 from restow.client.values import (
     BrokerLogDirs,
     ClusterView,
@@ -52,6 +52,7 @@ __all__ = [
     "ask_cluster",
     "connected",
     "group_lags",
+    "hush",
     "run_alone",
     "versions_of",
     "zookeeper_connected",

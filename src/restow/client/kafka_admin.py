@@ -7,6 +7,7 @@ async with connected(Settings(bootstrap="localhost:9092")) as admin:
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -82,6 +83,11 @@ async def connected(settings: ConnectionSettings) -> AsyncIterator[KafkaAdmin]:
         yield admin
     finally:
         await admin.close()
+
+
+def hush() -> None:
+    """Silence kafka-python's log of each attempt to connect: we say ourselves what fails."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def ask_cluster(settings: ConnectionSettings, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from restow.html.page import paragraph, table
+from restow.html.page import Tile, paragraph, table
 from restow.html.plots import changes
 from restow.sizes import human_bytes
 
@@ -46,6 +46,18 @@ def snapshot_rows(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
                 "log_dir": None if copy is None else copy.log_dir,
                 "size_bytes": None if copy is None else copy.size_bytes,
             }
+
+
+def plan_tiles(plan: Plan, *, moves: int, waves: int, bytes_to_copy: int) -> Iterator[Tile]:
+    """Yield what stands above a plan on its page. The plan may be one without its moves."""
+    yield Tile(value=f"{moves:,}", name="moves")
+    yield Tile(value=f"{waves:,}", name="waves")
+    yield Tile(value=human_bytes(bytes_to_copy), name="to copy")
+    if plan.bound_bytes:
+        least = f"of the least possible, {human_bytes(plan.bound_bytes)}"
+        yield Tile(value=f"{bytes_to_copy / plan.bound_bytes:.4f} ×", name=least)
+    if plan.leaves:
+        yield Tile(value=f"{len(plan.leaves):,}", name="left behind", kind="bad")
 
 
 def plan_rows(plan: Plan) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from restow.runtime.chance import Chance
     from restow.runtime.disk import Part
@@ -143,9 +143,7 @@ class SimDisk:
         return path in self._files or path in self._folders
 
     def list(self, path: str) -> tuple[str, ...]:
-        path = self._usable(path)
-        if path not in self._folders:
-            raise _no_such(path)
+        path = self._existing(path, self._folders)
         return tuple(sorted(self._folders[path]))
 
     def make_directory(self, path: str) -> None:
@@ -179,16 +177,12 @@ class SimDisk:
         self._list(new)
 
     def remove(self, path: str) -> None:
-        path = self._usable(path)
-        if path not in self._files:
-            raise _no_such(path)
+        path = self._existing(path, self._files)
         del self._files[path]
         self._unlist(path)
 
     def remove_tree(self, path: str) -> None:
-        path = self._usable(path)
-        if path not in self._folders:
-            raise _no_such(path)
+        path = self._existing(path, self._folders)
         for each in [each for each in self._files if _within(each, path)]:
             del self._files[each]
         for each in [each for each in self._folders if _within(each, path)]:
@@ -196,9 +190,7 @@ class SimDisk:
         self._unlist(path)
 
     def read_bytes(self, path: str) -> bytes:
-        path = self._usable(path)
-        if path not in self._files:
-            raise _no_such(path)
+        path = self._existing(path, self._files)
         return bytes(self._files[path].data)
 
     def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
@@ -256,6 +248,12 @@ class SimDisk:
     def _usable(self, path: str) -> str:
         path = _tidy(path)
         self.check(path, self._life, self._volume_of(path)[1])
+        return path
+
+    def _existing(self, path: str, among: Container[str]) -> str:
+        path = self._usable(path)
+        if path not in among:
+            raise _no_such(path)
         return path
 
     def _volume_of(self, path: str) -> tuple[str, Volume]:

@@ -32,7 +32,7 @@ from restow.model import (
     fields,
 )
 from restow.model.long_json import read
-from restow.text_files import read_text, write_text
+from restow.text_files import one_per_line, read_text, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -59,9 +59,9 @@ def dumps(snapshot: Snapshot) -> str:
         "denied": snapshot.denied,
     }
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
-    brokers = _lines(json.dumps(_broker_fields(each)) for each in snapshot.brokers)
-    topics = _lines(_topic_text(each) for each in snapshot.topics)
-    groups = _lines(json.dumps(_group_fields(each)) for each in snapshot.groups)
+    brokers = one_per_line(json.dumps(_broker_fields(each)) for each in snapshot.brokers)
+    topics = one_per_line(_topic_text(each) for each in snapshot.topics)
+    groups = one_per_line(json.dumps(_group_fields(each)) for each in snapshot.groups)
     told = f',\n"groups": [{groups}]' if groups else ""
     return f'{{{lines},\n"brokers": [{brokers}]{told},\n"topics": [{topics}]}}\n'
 
@@ -86,11 +86,6 @@ def write_snapshot(snapshot: Snapshot, path: str | PathLike[str]) -> None:
     restow.write_snapshot(snapshot, "now.json")
     """
     write_text(path, dumps(snapshot))
-
-
-def _lines(records: Iterable[str]) -> str:
-    found = ",\n".join(records)
-    return f"\n{found}" if found else ""
 
 
 def _broker_fields(broker: LiveBroker) -> dict[str, object]:
@@ -121,7 +116,7 @@ def _topic_text(topic: Topic) -> str:
         "min_insync_replicas": topic.min_insync_replicas,
         "configs": dict(sorted(topic.configs.items())),
     }
-    partitions = _lines(json.dumps(_partition_fields(each)) for each in topic.partitions)
+    partitions = one_per_line(json.dumps(_partition_fields(each)) for each in topic.partitions)
     return f'{json.dumps(head)[:-1]}, "partitions": [{partitions}]}}'
 
 

@@ -31,11 +31,11 @@ from restow.cli.shared.tables import (
     Grid,
     draw_rows,
     moment,
-    size,
     word,
 )
 from restow.cli.topics import list_topics
 from restow.model import Check, CheckOutcome, Copy, LiveBroker, Partition, Snapshot, Topic, Verdict
+from restow.sizes import human_bytes
 from restow.snapshot.text import dumps
 from tests.unit.cli.test_cli_run_view import run_status
 
@@ -160,7 +160,7 @@ def every_kind() -> list[dict[str, object]]:
 def draw_every_kind(page: Console) -> None:
     columns = (
         Column("dir", "log dir", word, left=True),
-        Column("now", "on disk now", size),
+        Column("now", "on disk now", human_bytes),
         Column("at", "passes its limit", moment),
         Column("why", "because", word, left=True),
     )

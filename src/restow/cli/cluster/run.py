@@ -6,11 +6,10 @@ import errno
 import sys
 from typing import TYPE_CHECKING
 
-from restow.cli.shared.connection import hush
 from restow.cli.shared.frame import Answer, line, show
 from restow.cli.shared.live import show_live
 from restow.cli.shared.signals import told_to_stop, unless_told
-from restow.client import ConnectionSettings, connected
+from restow.client import ConnectionSettings, connected, hush
 from restow.errors import BrokerFailed
 
 if TYPE_CHECKING:

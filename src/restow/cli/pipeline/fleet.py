@@ -8,8 +8,9 @@ import typer
 
 from restow.cli.pipeline.options import PipelineOptions
 from restow.cli.shared.frame import Answer
-from restow.cli.shared.tables import Column, draw_rows, number, size, word
+from restow.cli.shared.tables import Column, draw_rows, number, word
 from restow.pipeline.running import STATISTICS, check_statistic
+from restow.sizes import human_bytes
 from restow.text_files import write_text
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
         Column("disk_before", "disk now", number),
         Column("disk_after", "disk then", number),
         Column("moves", "moves", number),
-        Column("copied", "to copy", size),
+        Column("copied", "to copy", human_bytes),
         Column("ratio", "÷ least", number),
     )
     draw_rows(console, columns, rows)

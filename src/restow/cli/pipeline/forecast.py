@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from restow.cli.pipeline.options import PipelineOptions
 from restow.cli.pipeline.pipeline_run import LimitOptions
 from restow.cli.shared.frame import Answer
-from restow.cli.shared.tables import Column, draw_rows, moment, number, size, word
+from restow.cli.shared.tables import Column, draw_rows, moment, number, word
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,9 +47,9 @@ def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
         Column("measure", "what", word, left=True),
         Column("broker", "broker", number),
         Column("log_dir", "log dir", word, left=True),
-        Column("now", "now", size),
-        Column("limit", "limit", size),
-        Column("growth", "growth a day", size),
+        Column("now", "now", human_bytes),
+        Column("limit", "limit", human_bytes),
+        Column("growth", "growth a day", human_bytes),
         Column("passes", "passes", moment),
         Column("soonest", "soonest", moment),
         Column("latest", "latest", moment),

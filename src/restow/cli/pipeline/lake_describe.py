@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from restow.cli.pipeline.options import AsJson, LakeFolder, SparkOptions, documents, opened, plain
 from restow.cli.shared.frame import Answer
-from restow.cli.shared.tables import Column, draw_rows, moment, number, size, word
+from restow.cli.shared.tables import Column, draw_rows, moment, number, word
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +38,7 @@ def command(
             Column("version", "version", number),
             Column("rows", "rows", number),
             Column("files", "files", number),
-            Column("bytes", "size", size),
+            Column("bytes", "size", human_bytes),
             Column("first", "first", moment),
             Column("last", "last", moment),
         )

@@ -12,9 +12,9 @@ from restow.cli.pipeline.options import SparkOptions, TableOutput, documents, wa
 from restow.cli.runs.flags import JournalFolder, PaceOptions
 from restow.cli.shared.flags import parse_names
 from restow.cli.shared.frame import Answer
-from restow.cli.shared.tables import Column, draw_rows, moment, number, share, size, word
+from restow.cli.shared.tables import Column, draw_rows, moment, number, share, word
 from restow.errors import InvalidInput
-from restow.sizes import human_duration
+from restow.sizes import human_bytes, human_duration
 from restow.text_files import write_text
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
         Column("p10", "P10", human_duration),
         Column("p50", "P50", human_duration),
         Column("p90", "P90", human_duration),
-        Column("impact", "impact", size),
+        Column("impact", "impact", human_bytes),
         Column("fullest", "fullest dir", share),
         Column("with_problems", "with problems", number),
         Column("frontier", "frontier", lambda yes: "yes" if yes else ""),

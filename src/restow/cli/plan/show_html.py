@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from restow.cli.plan.show_view import limits_of, times
 from restow.cli.plan.view import GOAL_HEADS, goal_cells
 from restow.execute.predict.prediction import error_told, range_told
-from restow.html.page import ReportPage, Section, Tile, page, paragraph, table
+from restow.html.page import ReportPage, Section, page, paragraph, table
 from restow.html.plots import Line, changes, lines
+from restow.model.showing import plan_tiles
 from restow.plan.files.text import digest_of
 from restow.sizes import human_bytes, human_duration
 
@@ -44,22 +45,13 @@ def page_of(
         ReportPage(
             title=plan.title or "plan",
             lead=f"It {times(view, rate)}, if nothing else slows it down. While it runs: {limits_of(plan)}.",
-            tiles=tuple(_tiles(plan)),
+            tiles=tuple(
+                plan_tiles(plan, moves=view.moves, waves=view.waves, bytes_to_copy=view.bytes_to_copy)
+            ),
             sections=tuple(sections),
             footer=f"cluster {plan.cluster_id}, digest {digest_of(plan)}",
         )
     )
-
-
-def _tiles(plan: Plan) -> Iterator[Tile]:
-    yield Tile(value=f"{len(plan.moves):,}", name="moves")
-    yield Tile(value=f"{len(plan.waves):,}", name="waves")
-    yield Tile(value=human_bytes(plan.bytes_to_copy), name="to copy")
-    if plan.bound_bytes:
-        least = f"of the least possible, {human_bytes(plan.bound_bytes)}"
-        yield Tile(value=f"{plan.bytes_to_copy / plan.bound_bytes:.4f} ×", name=least)
-    if plan.leaves:
-        yield Tile(value=f"{len(plan.leaves):,}", name="left behind", kind="bad")
 
 
 def _sections(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from restow.cli.shared.drawing import clean, heading, middle_out, put
+from restow.cli.shared.drawing import clean, ends_of, heading, put
 from restow.cli.shared.tables import NUMBER, Grid
 from restow.plan.explain.groups import group_lines
 from restow.plan.explain.view import seconds_at, times_told
@@ -148,9 +148,7 @@ def _draw_brokers(console: Console, view: PlanView) -> None:
     heading(console, "Brokers" if view.whole_cluster else "Brokers, as far as the plan's partitions go")
     names = ("broker", "before", "after", "replicas", "first of", "receives", "sends", "between dirs")
     table = Grid(*((name, NUMBER) for name in names))
-    head, tail = middle_out(len(view.brokers), _ROWS)
-    for number in (*head, *tail):
-        each = view.brokers[number]
+    for each in ends_of(view.brokers, _ROWS):
         table.add_row(
             str(each.broker),
             human_bytes(each.before.size_bytes),
@@ -169,9 +167,7 @@ def _draw_dirs(console: Console, view: PlanView) -> None:
     if not view.dirs:
         return
     heading(console, "Log dirs")
-    head, tail = middle_out(len(view.dirs), _ROWS)
-    for number in (*head, *tail):
-        each = view.dirs[number]
+    for each in ends_of(view.dirs, _ROWS):
         put(
             console,
             f"  broker {each.broker} {clean(each.path)}: "

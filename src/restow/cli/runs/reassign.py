@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from restow import __version__
-from restow.cli.shared.connection import Manner, hush, settings_for
+from restow.cli.shared.connection import Manner, settings_for
 from restow.cli.shared.drawing import clean_lines
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def command(ctx: typer.Context) -> None:
 
 def reassign(given: Sequence[str]) -> int:
     """Run one call; report wrong flags on stderr."""
-    from restow.client import connected, zookeeper_connected
+    from restow.client import connected, hush, zookeeper_connected
     from restow.kafka_tool import UsageError, asks_for_version, parse_arguments, run_tool
     from restow.runtime.clock import SystemClock
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING
 
-from restow.cli.runs.rehearse_view import sentence
+from restow.cli.runs.rehearse_view import LOG_DIR_HEADS, log_dir_cells, sentence
 from restow.html.page import ReportPage, Section, Tile, page, paragraph, table
 from restow.html.plots import Line, Span, lines, spans
 from restow.sizes import human_bytes, human_duration, human_rate
@@ -167,19 +167,4 @@ def _brokers(told: Rehearsal) -> str:
 
 
 def _log_dirs(told: Rehearsal) -> str:
-    return table(
-        ("broker", "log dir", "before", "at most", "after", "at the end", "allowed"),
-        [
-            (
-                str(each.broker),
-                each.path,
-                human_bytes(each.before_bytes),
-                human_bytes(each.peak_bytes),
-                human_duration(each.peak_s),
-                human_bytes(each.after_bytes),
-                human_bytes(each.limit_bytes),
-            )
-            for each in told.log_dirs
-        ],
-        left=2,
-    )
+    return table(LOG_DIR_HEADS, map(log_dir_cells, told.log_dirs), left=2)

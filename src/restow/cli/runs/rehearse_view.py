@@ -6,7 +6,7 @@ from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING
 
-from restow.cli.shared.drawing import clean, heading, middle_out, put
+from restow.cli.shared.drawing import clean, ends_of, heading, put
 from restow.cli.shared.tables import NAME, NUMBER, Grid
 from restow.plan.flow.constants import known_lines
 from restow.sizes import count, human_bytes, human_duration, human_rate
@@ -14,9 +14,10 @@ from restow.sizes import count, human_bytes, human_duration, human_rate
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from restow.rehearse.answer import FaultRehearsal, Rehearsal
+    from restow.rehearse.answer import FaultRehearsal, LogDirRehearsal, Rehearsal
 
 _ROWS, _FEW_ROWS = 20, 8
+LOG_DIR_HEADS = ("broker", "log dir", "before", "at most", "after", "at the end", "allowed")
 _BY = {
     "executor": "the executor in virtual time",
     "events": "the executor's schedule in the model",
@@ -89,9 +90,7 @@ def _draw_brokers(console: Console, told: Rehearsal) -> None:
         "clients out",
     )
     table = Grid(*((name, NUMBER) for name in names))
-    head, tail = middle_out(len(told.brokers), _ROWS)
-    for number in (*head, *tail):
-        each = told.brokers[number]
+    for each in ends_of(told.brokers, _ROWS):
         sizes = (each.received_bytes, each.sent_bytes, each.within_bytes)
         clients = (each.clients_in, each.clients_out)
         table.add_row(
@@ -107,21 +106,23 @@ def _draw_log_dirs(console: Console, told: Rehearsal) -> None:
     if not told.log_dirs:
         return
     heading(console, "Log dirs")
-    names = ("broker", "log dir", "before", "at most", "after", "at the end", "allowed")
-    table = Grid(*((name, NUMBER) for name in names))
-    head, tail = middle_out(len(told.log_dirs), _ROWS)
-    for number in (*head, *tail):
-        each = told.log_dirs[number]
-        table.add_row(
-            str(each.broker),
-            clean(each.path),
-            human_bytes(each.before_bytes),
-            human_bytes(each.peak_bytes),
-            human_duration(each.peak_s),
-            human_bytes(each.after_bytes),
-            human_bytes(each.limit_bytes),
-        )
+    table = Grid(*((name, NUMBER) for name in LOG_DIR_HEADS))
+    for each in ends_of(told.log_dirs, _ROWS):
+        table.add_row(*map(clean, log_dir_cells(each)))
     console.print(table)
+
+
+def log_dir_cells(each: LogDirRehearsal) -> tuple[str, ...]:
+    """Return the cells of one log dir, under `LOG_DIR_HEADS`."""
+    return (
+        str(each.broker),
+        each.path,
+        human_bytes(each.before_bytes),
+        human_bytes(each.peak_bytes),
+        human_duration(each.peak_s),
+        human_bytes(each.after_bytes),
+        human_bytes(each.limit_bytes),
+    )
 
 
 def _draw_clients(console: Console, told: Rehearsal) -> None:

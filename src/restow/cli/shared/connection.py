@@ -7,8 +7,6 @@ values for `on_cluster`.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
 from contextvars import ContextVar
 from dataclasses import field, replace
@@ -146,20 +144,9 @@ def _layers(how: Manner | None) -> tuple[Mapping[str, Property], ...]:
     return layers(how.command_config, from_flags(how.command_property), os.environ, _warn_once)
 
 
-def hush() -> None:
-    """Silence kafka-python's log of each attempt to connect."""
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
-
-
 def on_cluster(bootstrap: str, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
     """Connect, run `work`, disconnect."""
-    from restow.client import connected
+    from restow.client import ask_cluster, hush
 
     hush()
-    settings = settings_for(bootstrap)
-
-    async def main() -> T:
-        async with connected(settings) as admin:
-            return await work(admin)
-
-    return asyncio.run(main())
+    return ask_cluster(settings_for(bootstrap), work)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import Console
     from rich.text import Text
+
+T = TypeVar("T")
 
 DEFAULT_ROWS = 24
 
@@ -70,6 +72,11 @@ def middle_out(total: int, rows: int) -> tuple[Sequence[int], Sequence[int]]:
         return range(total), range(0)
     tail = rows // 3
     return range(rows - tail), range(total - tail, total)
+
+
+def ends_of(items: Sequence[T], rows: int) -> list[T]:
+    """Return the first and the last items, if there are more than `rows`."""
+    return [items[number] for part in middle_out(len(items), rows) for number in part]
 
 
 def cut(text: str, width: int, marks: Glyphs) -> str:

@@ -12,7 +12,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from restow.cli.shared.drawing import clean, cut, glyphs, is_pipe
-from restow.sizes import human_bytes, human_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -219,14 +218,6 @@ def number(value: float) -> str:
 
 def share(value: float) -> str:
     return f"{value:.0%}"
-
-
-def size(value: float) -> str:
-    return human_bytes(value)
-
-
-def rate(value: float) -> str:
-    return human_rate(value)
 
 
 def moment(value: datetime) -> str:

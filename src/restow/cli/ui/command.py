@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from restow.cli.runs.flags import JournalFolder
-from restow.cli.shared.connection import OptionalBootstrap, connection_flags, hush, settings_for
+from restow.cli.shared.connection import OptionalBootstrap, connection_flags, settings_for
 from restow.cli.shared.frame import Answer, show
 from restow.cli.shared.options import section
 from restow.errors import InvalidInput
@@ -103,6 +103,8 @@ def command(
         bool, typer.Option("--json", help="When ready, print address and tokens as one line of JSON.")
     ] = False,
 ) -> None:
+    from restow.client import hush
+
     hush()
     _check_installed()
     from restow.execute.journal.runs import state_folder

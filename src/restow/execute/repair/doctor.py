@@ -201,15 +201,18 @@ def _moves(snapshot: Snapshot, runs: Iterable[Run], other: str | None) -> Iterat
         if not partition.moving or name in ours:
             continue
         arrived = set(partition.adding) <= set(partition.isr)
-        yield Finding(
-            kind=FindingKind.LEFTOVER if arrived else FindingKind.MOVE,
-            what=str(name),
+        yield _of_partition(
+            FindingKind.LEFTOVER if arrived else FindingKind.MOVE,
+            name,
             evidence=f"replicas {list(partition.replicas)}, adding {list(partition.adding)}, removing "
             f"{list(partition.removing)}" + (", and all that are added are in sync" if arrived else ""),
             remedy="no journal of ours knows it. `restow watch` shows how far it is; whoever began it can "
             "cancel it, or `restow reassign --cancel`",
-            partition=name,
         )
+
+
+def _of_partition(kind: FindingKind, name: TopicPartition, *, evidence: str, remedy: str) -> Finding:
+    return Finding(kind=kind, what=str(name), evidence=evidence, remedy=remedy, partition=name)
 
 
 def _replicas(snapshot: Snapshot) -> Iterator[Finding]:
@@ -239,32 +242,29 @@ def _states(snapshot: Snapshot) -> Iterator[Finding]:
         missing = [broker for broker in partition.replicas if broker not in partition.isr]
         dead = [broker for broker in missing if broker not in snapshot.broker]
         if partition.leader is None:
-            yield Finding(
-                kind=FindingKind.OFFLINE,
-                what=str(name),
+            yield _of_partition(
+                FindingKind.OFFLINE,
+                name,
                 evidence=f"no leader; replicas {list(partition.replicas)}, of which {dead} are not there",
                 remedy="bring one of its in-sync replicas back",
-                partition=name,
             )
         elif missing and not partition.moving:
-            yield Finding(
-                kind=FindingKind.UNDER_REPLICATED,
-                what=str(name),
+            yield _of_partition(
+                FindingKind.UNDER_REPLICATED,
+                name,
                 evidence=f"{missing} of {list(partition.replicas)} are not in sync"
                 + (f"; {dead} are not there" if dead else ""),
                 remedy="bring the broker back; if it is gone for good, `restow plan replace "
                 f"{dead[0]}:NEW` or `restow plan drain {dead[0]}`"
                 if dead
                 else "wait, or look at the log of that broker",
-                partition=name,
             )
         elif may_be_elected(partition) and not partition.moving:
-            yield Finding(
-                kind=FindingKind.LEADER,
-                what=str(name),
+            yield _of_partition(
+                FindingKind.LEADER,
+                name,
                 evidence=f"broker {partition.leader} leads it, and not {partition.replicas[0]}",
                 remedy=f"elect broker {partition.replicas[0]}",
-                partition=name,
             )
 
 
@@ -276,12 +276,11 @@ def _racks(snapshot: Snapshot) -> Iterator[Finding]:
         if partition.moving or len(known) < len(partition.replicas):
             continue
         if len(set(known)) < min(len(known), there):
-            yield Finding(
-                kind=FindingKind.RACKS,
-                what=str(name),
+            yield _of_partition(
+                FindingKind.RACKS,
+                name,
                 evidence=f"{len(known)} replicas, {there} racks, and all in {', '.join(sorted(set(known)))}",
                 remedy="spread it over the racks: restow plan fix-racks",
-                partition=name,
             )
 
 

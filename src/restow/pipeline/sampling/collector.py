@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from restow.client import ClientError, connected
+from restow.client import ClientError, connected, hush
 from restow.errors import InvalidDocument, LakeFailed
 from restow.pipeline.checkpoints import hold
 from restow.pipeline.sampling.questions import ask_over, unanswered
 from restow.pipeline.sampling.sample_files import SampleFiles
 from restow.pipeline.sampling.shares import nobody, shares_of
-from restow.pipeline.sampling.where import hush
 from restow.runtime.disk import SystemDisk
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from restow.client.properties import settings
@@ -41,8 +40,3 @@ class Where:
         where = f"{self.name}, option"
         layer = {key: Property(value, where) for key, value in self._properties.items()}
         return settings(self.bootstrap, layer)
-
-
-def hush() -> None:
-    """Silence kafka-python's log of each attempt to connect: a gap reports it."""
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)

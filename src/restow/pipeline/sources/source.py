@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from restow.client import Unreachable, ask_cluster, run_alone
+from restow.client import Unreachable, ask_cluster, hush, run_alone
 from restow.pipeline.sampling.batches import SAMPLES, batches
 from restow.pipeline.sampling.questions import Gap, ask
 from restow.pipeline.sampling.shares import Share, nobody, shares_of
-from restow.pipeline.sampling.where import Where, hush
+from restow.pipeline.sampling.where import Where
 from restow.pipeline.schemas import SAMPLED, Field, table
 from restow.pipeline.spark_types import struct_of
 from restow.runtime.clock import SystemClock
@@ -55,26 +55,26 @@ def _read(where: Where, share: Share, columns: tuple[Field, ...]) -> Iterator[An
     return batches(share, answers, columns)
 
 
-class _Once(DataSourceReader):
-    """Reads one sample."""
+class _Reader:
+    """Reads a sample, one broker in each partition."""
 
     def __init__(self, where: Where, columns: tuple[Field, ...]) -> None:
         self._where = where
         self._columns = columns
-
-    def partitions(self) -> list[InputPartition]:
-        return _shares(self._where)
 
     def read(self, partition: Any) -> Iterator[Any]:
         return _read(self._where, partition.value, self._columns)
 
 
-class _Again(DataSourceStreamReader):
-    """Reads a sample at each multiple of the interval."""
+class _Once(_Reader, DataSourceReader):
+    """Reads one sample."""
 
-    def __init__(self, where: Where, columns: tuple[Field, ...]) -> None:
-        self._where = where
-        self._columns = columns
+    def partitions(self) -> list[InputPartition]:
+        return _shares(self._where)
+
+
+class _Again(_Reader, DataSourceStreamReader):
+    """Reads a sample at each multiple of the interval."""
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  (Spark's names)
         return {"at_ms": 0}
@@ -94,9 +94,6 @@ class _Again(DataSourceStreamReader):
             return _shares(self._where)
         except Unreachable as error:
             return [InputPartition(nobody(self._where.cluster, str(error)))]
-
-    def read(self, partition: Any) -> Iterator[Any]:
-        return _read(self._where, partition.value, self._columns)
 
 
 class ClusterSource(DataSource):

@@ -32,9 +32,10 @@ from typing import TYPE_CHECKING, Any
 from restow.errors import InvalidDocument
 from restow.model import ANY_DIR, Left, Limits, Move, Plan, Promise, Step, TopicPartition, fields
 from restow.plan.pin import check_limits
+from restow.text_files import one_per_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from restow.model import BrokerId
 
@@ -131,10 +132,10 @@ def _body(plan: Plan) -> str:
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     quoted: Callable[[str], str] = cache(json.dumps)
     changes = [(move, _change(move, quoted)) for move in plan.moves]
-    moves = _lines([_move_text(move, text, quoted) for move, text in changes])
+    moves = one_per_line([_move_text(move, text, quoted) for move, text in changes])
     whole = {move.partition: (move.before, move.after, text) for move, text in changes}
     steps = ([_step_text(step, whole, quoted) for step in wave] for wave in plan.waves)
-    waves = ",\n".join(f"[{_lines(wave)}]" for wave in steps)
+    waves = ",\n".join(f"[{one_per_line(wave)}]" for wave in steps)
     return f'{lines},\n"moves": [{moves}],\n"waves": [{waves}]'
 
 
@@ -149,11 +150,6 @@ def _promise_fields(promise: Promise) -> dict[str, object]:
         for key, value in found.items()
         if value not in ((), None, "")
     }
-
-
-def _lines(records: Iterable[str]) -> str:
-    found = ",\n".join(records)
-    return f"\n{found}" if found else ""
 
 
 def _move_text(move: Move, change: str, quoted: Callable[[str], str]) -> str:

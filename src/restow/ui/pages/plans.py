@@ -5,8 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from restow.html.page import Section, Tile, link, paragraph, section, table, tiles
+from restow.html.page import Section, link, paragraph, section, table, tiles
 from restow.html.plots import changes
+from restow.model.showing import plan_tiles
 from restow.plan.explain.view import times_told
 from restow.sizes import count, human_bytes
 from restow.ui.addresses import plan_address
@@ -161,7 +162,11 @@ def plan_page(
         for name, form in (("Plan file", "restow"), ("Kafka's JSON", "kafka"), ("Rollback", "rollback"))
     )
     parts = [
-        tiles(_tiles(found)),
+        tiles(
+            plan_tiles(
+                plan, moves=len(found.moves), waves=found.view.waves, bytes_to_copy=found.bytes_to_copy
+            )
+        ),
         f"<section><h2>Plan</h2><dl class='facts'>{rows}</dl><p>Download: {files}</p></section>",
         *map(section, _sections(plan, told)),
         section(Section(title="Brokers", note="Bytes before (grey) and after.", parts=_brokers(brokers))),
@@ -171,18 +176,6 @@ def plan_page(
         "</section>",
     ]
     return Shown(title=plan.title or stored.title, body="".join(parts))
-
-
-def _tiles(found: ShownPlan) -> Iterator[Tile]:
-    plan = found.head
-    yield Tile(value=f"{len(found.moves):,}", name="moves")
-    yield Tile(value=f"{found.view.waves:,}", name="waves")
-    yield Tile(value=human_bytes(found.bytes_to_copy), name="to copy")
-    if plan.bound_bytes:
-        least = f"of the least possible, {human_bytes(plan.bound_bytes)}"
-        yield Tile(value=f"{found.bytes_to_copy / plan.bound_bytes:.4f} ×", name=least)
-    if plan.leaves:
-        yield Tile(value=f"{len(plan.leaves):,}", name="left behind", kind="bad")
 
 
 def _limits(plan: Plan) -> str:
