@@ -94,6 +94,27 @@ def test_up_prints_what_it_started(cluster: Any) -> None:
     assert cluster["bootstrap_servers"] == ",".join(addresses)
 
 
+def test_up_with_logins_serves_only_its_users(tmp_path: Path) -> None:
+    users, properties = tmp_path / "users.txt", tmp_path / "client.properties"
+    users.write_text("alice:secret\n")
+    properties.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
+        "sasl.username=alice\nsasl.password=secret\n"
+    )
+    listeners = ("--listener", "LOGIN:SASL_PLAINTEXT", "--listener", "OPEN:PLAINTEXT")
+    with up("--brokers", "1", *listeners, "--users", str(users)) as ready:
+        bootstrap = ready["listeners"]["LOGIN"]
+        assert bootstrap == ready["bootstrap_servers"]
+        told("topics", "create", "t", "--partitions", "1", "-b", ready["listeners"]["OPEN"], by=restow)
+        found = told("topics", "list", "-b", bootstrap, "--command-config", str(properties), by=restow)
+        assert "t" in json.dumps(found)
+        properties.write_text(properties.read_text().replace("=secret", "=wrong"))
+        refused = restow("topics", "list", "-b", bootstrap, "--command-config", str(properties))
+        assert refused.returncode != 0
+        assert "alice" in refused.stderr or "Authentication" in refused.stderr
+        assert "wrong" not in refused.stderr
+
+
 def test_topic_is_created_described_and_deleted(bootstrap: str) -> None:
     new = ("topics", "create", "life", "--partitions", "3", "--replication-factor", "2")
     assert told(*new, "-b", bootstrap, by=restow)

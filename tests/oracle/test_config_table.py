@@ -26,7 +26,13 @@ OTHER_DEFAULTS = {
     "log.dir": ("/tmp/kafka-logs", None),  # noqa: S108 (a broker has no folder but those it is given)
 }
 """Defaults that differ on purpose: Kafka's and ours."""
-FIXED_HERE = {"listeners", "advertised.listeners"}
+FIXED_HERE = {
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "listeners",
+    "sasl.enabled.mechanisms",
+    "sasl.mechanism.inter.broker.protocol",
+}
 """Configs that a running Kafka broker can change and ours cannot."""
 CHECKED_LATER = {
     "default.replication.factor",

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime, BrokerServer
 from restow.cluster.faults.faults import ClusterFaults
+from restow.cluster.security.access import Access
+from restow.cluster.security.broker_doors import Doors
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.errors import InvalidBrokers
 from restow.runtime.chance import SystemChance
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
     from restow.cluster.broker.metadata import MetadataCache
+    from restow.cluster.security.settings import PeerCredentials
     from restow.cluster.store.session import EmbeddedSession
 
 _OFFSETS_REPLICATION_FACTOR = 3
 _TRANSACTIONS_MIN_ISR = 2
+_PASSWORD_BYTES = 24
 
 
 class EmbeddedCluster:
@@ -52,9 +56,13 @@ class EmbeddedCluster:
         port: int = 0,
         properties: Mapping[str, str] | None = None,
         fsync: bool = True,
+        listeners: Sequence[str] = (),
+        users: Mapping[str, str] | None = None,
     ) -> None:
         """Broker i listens on `port` + i, or for port 0 on a free one that it keeps until `stop`.
-        `properties` are Kafka's broker configs.
+        `properties` are Kafka's broker configs. With several `listeners`, each as `NAME:PROTOCOL`, each
+        broker has as many ports in a row; the first listener is the brokers' own, too. `users` have
+        passwords, with which clients log in at listeners of the protocols SASL_PLAINTEXT and SASL_SSL.
 
         Nothing is touched before `start`. Without `fsync`, acknowledged store writes survive a kill of the
         process but not necessarily a power loss.
@@ -70,6 +78,9 @@ class EmbeddedCluster:
         self._host = host
         self._port = port
         self._held: list[HeldPort] = []
+        self._access = Access.of_cluster(
+            listeners, users or {}, SystemChance().randbytes(_PASSWORD_BYTES).hex()
+        )
         self._properties = {
             "offsets.topic.replication.factor": str(min(_OFFSETS_REPLICATION_FACTOR, brokers)),
             "transaction.state.log.replication.factor": str(min(_OFFSETS_REPLICATION_FACTOR, brokers)),
@@ -77,6 +88,8 @@ class EmbeddedCluster:
             "group.initial.rebalance.delay.ms": "0",
             **(properties or {}),
         }
+        ports = [0] * len(self._access.listeners)
+        self._doors = Doors.of({**self._access.properties(host, ports), **self._properties}, host, port)
         self._fsync = fsync
         self._temporary: Path | None = None
         self._store: EmbeddedStore | None = None
@@ -88,8 +101,28 @@ class EmbeddedCluster:
 
     @property
     def bootstrap(self) -> str:
-        """All listeners, for `bootstrap.servers`."""
+        """The first listener of each broker, for `bootstrap.servers`."""
         return ",".join(broker.address for _, broker in sorted(self.brokers.items()))
+
+    @property
+    def own_bootstrap(self) -> str:
+        """Return the addresses at which brokers reach each other."""
+        return self.bootstrap_at(self._doors.between_brokers.name)
+
+    @property
+    def own_login(self) -> PeerCredentials | None:
+        """How brokers log in to each other, if they do."""
+        return self._doors.peer_login
+
+    @property
+    def listeners(self) -> Mapping[str, str]:
+        """For `bootstrap.servers`, the addresses of each listener by name."""
+        return {each.name: self.bootstrap_at(each.name) for each in self._doors.listeners}
+
+    def bootstrap_at(self, listener: str) -> str:
+        """Return the addresses of the listener with that name, for `bootstrap.servers`."""
+        brokers = sorted(self.brokers.items())
+        return ",".join(broker.address_of(listener.upper()) for _, broker in brokers)
 
     async def start(self) -> None:
         """Start all brokers. Returns when every broker knows every other."""
@@ -194,13 +227,16 @@ class EmbeddedCluster:
 
     def _options(self, number: int, folder: Path) -> BrokerOptions:
         home = folder / f"broker-{number}"
+        count = len(self._access.listeners) or 1
+        first = self._port + number * count
+        ports = [first + each if self._port else self._free_port() for each in range(count)]
         return BrokerOptions(
             broker_id=number,
             log_dirs=tuple(str(home / f"log-{each}") for each in range(self._log_dirs)),
             host=self._host,
-            port=self._port + number if self._port else self._free_port(),
+            port=ports[0],
             rack=self._racks[number % len(self._racks)] if self._racks else None,
-            properties=self._properties,
+            properties={**self._access.properties(self._host, ports), **self._properties},
         )
 
     def _free_port(self) -> int:

@@ -30,8 +30,12 @@ class ThreadedCluster:
 
     @property
     def bootstrap(self) -> str:
-        """All listeners, for `bootstrap.servers`."""
+        """The first listener of each broker, for `bootstrap.servers`."""
         return self._cluster.bootstrap
+
+    def bootstrap_at(self, listener: str) -> str:
+        """Return the addresses of the listener with that name, for `bootstrap.servers`."""
+        return self._cluster.bootstrap_at(listener)
 
     def start(self) -> None:
         """Start all brokers. Returns when every broker knows every other."""

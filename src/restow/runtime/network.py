@@ -176,6 +176,10 @@ class SystemListener:
         self.host, self.port = server.sockets[0].getsockname()[:2]
 
     @property
+    def is_closed(self) -> bool:
+        return self._connections.is_closed
+
+    @property
     def connections(self) -> tuple[FramedConnection, ...]:
         """Return the accepted connections that are open."""
         return tuple(self._connections.open)

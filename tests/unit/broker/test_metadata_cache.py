@@ -73,7 +73,10 @@ def test_cache_returns_leaders_brokers_and_names() -> None:
     assert known.controller_id == 2
     assert known.name_of(ONE) == "t"
     assert [each.leader_id for each in known.partitions("t")] == [1, 2]
-    assert known.leader_endpoint(TopicPartition("t", 1)) == (2, "localhost", 9002, "rack-2")
+    assert known.leader_endpoint(TopicPartition("t", 1), "PLAINTEXT") == (2, "localhost", 9002, "rack-2")
+    assert known.leader_endpoint(TopicPartition("t", 1), "OTHER") is None
+    assert known.at("PLAINTEXT") == known.brokers
+    assert known.at("OTHER") == {}
     assert known.placement_brokers() == (Broker(1, "rack-1"), Broker(2, "rack-2"), Broker(3, "rack-3"))
     assert known.partition(TopicPartition("t", 2)) is None
     assert known.partitions("u") == ()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cli import run
-from restow.cli.cluster.broker import check_reach, parse_configs
+from restow.cli.cluster.broker import check_reach, parse_configs, read_users
+from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
         (["--config", "num.partitions=many"], "--config: num.partitions must be a number"),
         (["--log-level", "loud"], "--log-level: 'loud' is not one of debug, info, warning, error"),
         (["--host", "::"], "--host: '::' is no address that others can reach this broker at"),
-        (["--host", "10.1.2.3"], "if that is meant, say --without-authentication"),
-        (["--host", "broker.example"], "--host: 'broker.example' is not a loopback address"),
+        (["--host", "10.1.2.3"], "if it is meant, say --without-authentication"),
+        (["--host", "broker.example"], "is at 'broker.example', which is not a loopback address"),
+        (["--config", "listeners=PLAINTEXT://0.0.0.0:1"], "is at '0.0.0.0', which is not a loopback address"),
+        (["--config", "listeners=9092"], "listeners: '9092' is not NAME://host:port"),
+        (["--listener", "SASL_PLAINTEXT"], "nobody could log in at listener SASL_PLAINTEXT"),
+        (["--listener", "A:TLS"], "'A:TLS' is no listener"),
+        (["--users", "/no/such/file"], "--users: /no/such/file cannot be read"),
         (["--id", "-1"], "--id"),
         (["--log-dirs", "0"], "--log-dirs"),
         (["--port", "65536"], "--port"),
@@ -46,15 +52,27 @@ def test_cluster_listens_beyond_loopback_only_if_told_in_words(
     host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["cluster", "up", "--host", host, "--port", "0", "--data", str(tmp_path / "data")]) == 2
-    assert f"--host: {host!r} is not a loopback address" in capsys.readouterr().err
+    assert f"is at {host!r}, which is not a loopback address" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
-    check_reach(host, without_authentication=True)
+    check_reach({}, host, 0, without_authentication=True)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
 def test_loopback_needs_no_word(host: str) -> None:
-    check_reach(host, without_authentication=False)
+    check_reach({}, host, 0, without_authentication=False)
 
 
 def test_parse_configs_keeps_the_last_value_of_a_name() -> None:
     assert parse_configs(["a=1", " b = x=y ", "a=2"]) == {"a": "2", "b": "x=y"}
+
+
+def test_listener_beyond_loopback_that_asks_for_a_login_needs_no_word(tmp_path: Path) -> None:
+    from restow.cluster.security.access import Access
+
+    properties = Access.parse(["SASL_PLAINTEXT"], {"a": "b"}, "a").properties("10.1.2.3", [1])
+    check_reach(properties, "10.1.2.3", 1, without_authentication=False)
+    with pytest.raises(InvalidInput, match=r"PLAINTEXT is at '10\.1\.2\.3'"):
+        check_reach({}, "10.1.2.3", 1, without_authentication=False)
+    users = tmp_path / "users.txt"
+    users.write_text("alice:secret\n")
+    assert read_users(str(users)) == {"alice": "secret"}

@@ -11,7 +11,7 @@ from restow.cli.shared.frame import CleanFormatter
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 ABOUT = "Run one broker as a process of its own."
 HELP = """Run one broker in this process. Brokers that name the same ZooKeeper are one cluster.
@@ -28,7 +28,12 @@ Examples:
 
 _STORAGE, _NETWORK = "Storage", "Network"
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  (refused)
-OPEN_HELP = "Allow a --host beyond loopback: every client that reaches it may do everything."
+OPEN_HELP = "Allow listeners beyond loopback that ask for no login: every client that reaches one comes in."
+LISTENER_HELP = (
+    "Listen there: NAME:PROTOCOL, with PLAINTEXT or SASL_PLAINTEXT; repeatable, on consecutive ports. "
+    "Brokers use the first one themselves."
+)
+USERS_HELP = "File of lines NAME:PASSWORD, with which clients log in by PLAIN or SCRAM."
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -45,6 +50,19 @@ def command(
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.", rich_help_panel=_NETWORK)
     ] = 9092,
+    listener: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:PROTOCOL", help=LISTENER_HELP, rich_help_panel=_NETWORK),
+    ] = None,
+    users: Annotated[
+        str | None, typer.Option(metavar="FILE", help=USERS_HELP, rich_help_panel=_NETWORK)
+    ] = None,
+    broker_user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The user as whom brokers log in to each other.", rich_help_panel=_NETWORK
+        ),
+    ] = None,
     without_authentication: Annotated[
         bool, typer.Option("--without-authentication", help=OPEN_HELP, rich_help_panel=_NETWORK)
     ] = False,
@@ -65,6 +83,7 @@ def command(
     from restow.cli.cluster.run import run_broker
     from restow.cluster.broker.broker import BrokerOptions
     from restow.cluster.config.table import InvalidConfig
+    from restow.cluster.security.access import Access
     from restow.cluster.standalone import StoreAddress, standalone
     from restow.runtime.loop import run
 
@@ -72,7 +91,10 @@ def command(
         raise InvalidInput(f"--log-level: {log_level!r} is not one of {', '.join(_LEVELS)}")
     if host in _EVERYWHERE:
         raise InvalidInput(f"--host: {host!r} is no address that others can reach this broker at: give one")
-    check_reach(host, without_authentication=without_authentication)
+    access = Access.parse(listener or (), read_users(users), broker_user)
+    ports = [port + each if port else 0 for each in range(len(access.listeners))]
+    properties = {**access.properties(host, ports), **parse_configs(config or ())}
+    check_reach(properties, host, port, without_authentication=without_authentication)
     address = StoreAddress.parse(store)
     options = BrokerOptions(
         broker_id=broker_id,
@@ -80,7 +102,7 @@ def command(
         host=host,
         port=port,
         rack=rack,
-        properties=parse_configs(config or ()),
+        properties=properties,
     )
     try:
         broker = standalone(options, address)
@@ -94,20 +116,42 @@ def command(
     run(run_broker(broker, as_json=as_json))
 
 
-def check_reach(host: str, *, without_authentication: bool) -> None:
-    """Raise InvalidInput for an address beyond loopback, unless the flag says that this is meant."""
+def check_reach(properties: Mapping[str, str], host: str, port: int, *, without_authentication: bool) -> None:
+    """Raise InvalidInput for a listener beyond loopback that lets everybody in, unless that is meant."""
+    from restow.cluster.security.broker_doors import Doors
+
+    for each in Doors.of(properties, host, port).listeners:
+        if not (is_loopback(each.host) or each.protocol.has_login or without_authentication):
+            raise InvalidInput(
+                f"listener {each.name} is at {each.host!r}, which is not a loopback address, and asks for no "
+                "login: every client that reaches it comes in; give it the protocol SASL_PLAINTEXT, with "
+                "--listener and --users, or if it is meant, say --without-authentication"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches the address."""
     from ipaddress import ip_address
 
     try:
-        is_loopback = ip_address(host).is_loopback
+        return ip_address(host).is_loopback
     except ValueError:
-        is_loopback = host == "localhost"
-    if not is_loopback and not without_authentication:
-        raise InvalidInput(
-            f"--host: {host!r} is not a loopback address, and brokers know no logins: "
-            "every client that reaches them may read, write and delete everything; "
-            "if that is meant, say --without-authentication"
-        )
+        return host == "localhost"
+
+
+def read_users(path: str | None) -> dict[str, str]:
+    """Return the users in a file of lines NAME:PASSWORD; none without a file."""
+    from pathlib import Path
+
+    from restow.cluster.security.access import parse_users
+
+    if path is None:
+        return {}
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"--users: {path} cannot be read: {error}") from error
+    return parse_users(text, f"--users {path}")
 
 
 def parse_configs(pairs: Sequence[str]) -> dict[str, str]:

@@ -51,16 +51,32 @@ async def run_until_told(cluster: EmbeddedCluster, *, as_json: bool) -> None:
                 await told.wait()
             else:
                 hush()
-                async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
+                async with connected(_own_connection(cluster)) as admin:
                     await show_live(admin, _LOOK_EVERY_S, told=told)
         finally:
             await cluster.stop()
 
 
+def _own_connection(cluster: EmbeddedCluster) -> ConnectionSettings:
+    """Return how this process connects to the cluster: as its brokers do."""
+    login = cluster.own_login
+    if login is None:
+        return ConnectionSettings(bootstrap=cluster.own_bootstrap)
+    options = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": login.mechanism,
+        "sasl_plain_username": login.user,
+        "sasl_plain_password": login.password,
+    }
+    return ConnectionSettings(bootstrap=cluster.own_bootstrap, options=options)
+
+
 def _ready(cluster: EmbeddedCluster, *, as_json: bool) -> Answer:
     def draw(console: Console) -> None:
         console.print(f"{len(cluster.brokers)} brokers are up; ctrl-C stops them")
-        console.print(f"bootstrap servers: {cluster.bootstrap}", soft_wrap=True)
+        for name, bootstrap in cluster.listeners.items():
+            at = "" if len(cluster.listeners) == 1 else f" of listener {name}"
+            console.print(f"bootstrap servers{at}: {bootstrap}", soft_wrap=True)
 
     return Answer(document=lambda: _document(cluster), draw=draw, as_json=as_json)
 
@@ -69,6 +85,7 @@ def _document(cluster: EmbeddedCluster) -> dict[str, object]:
     brokers = sorted(cluster.brokers.items())
     return {
         "bootstrap_servers": cluster.bootstrap,
+        "listeners": dict(cluster.listeners),
         "cluster_id": brokers[0][1].services.metadata.cluster_id,
         "brokers": [
             {

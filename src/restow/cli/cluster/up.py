@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from restow.cli.cluster.broker import OPEN_HELP, check_reach, parse_configs
+from restow.cli.cluster.broker import (
+    LISTENER_HELP,
+    OPEN_HELP,
+    USERS_HELP,
+    check_reach,
+    parse_configs,
+    read_users,
+)
 from restow.cli.shared.flags import parse_names
 from restow.errors import InvalidInput
 
@@ -24,6 +31,7 @@ Examples:
   $ restow cluster up
   $ restow cluster up --brokers 5 --racks a,b,c --log-dirs 2 --data data --port 9092
   $ restow cluster up --port 0 --json --config log.retention.hours=24
+  $ restow cluster up --listener LOGIN:SASL_PLAINTEXT --users users.txt
 """
 
 _STORAGE, _NETWORK = "Storage", "Network"
@@ -60,6 +68,13 @@ def command(
         int,
         typer.Option(min=0, max=65_535, help="Port of broker 0; 0: free ports.", rich_help_panel=_NETWORK),
     ] = 9092,
+    listener: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:PROTOCOL", help=LISTENER_HELP, rich_help_panel=_NETWORK),
+    ] = None,
+    users: Annotated[
+        str | None, typer.Option(metavar="FILE", help=USERS_HELP, rich_help_panel=_NETWORK)
+    ] = None,
     without_authentication: Annotated[
         bool, typer.Option("--without-authentication", help=OPEN_HELP, rich_help_panel=_NETWORK)
     ] = False,
@@ -75,14 +90,19 @@ def command(
     from restow.cli.cluster.run import run_until_told
     from restow.cluster.config.table import InvalidConfig
     from restow.cluster.embedded import EmbeddedCluster
+    from restow.cluster.security.access import Access
     from restow.runtime.loop import run
 
-    check_reach(host, without_authentication=without_authentication)
+    who, configs = read_users(users), parse_configs(config or ())
+    access = Access.of_cluster(listener or (), who, password="")
+    shown = {**access.properties(host, [0] * len(access.listeners)), **configs}
+    check_reach(shown, host, port, without_authentication=without_authentication)
     asked = Shape(
         brokers=brokers, log_dirs=log_dirs, racks=parse_names(racks, "--racks") if racks is not None else None
     )
     with held(data, asked) as shape:
-        if port and port + shape.brokers - 1 > 65_535:
+        ports = shape.brokers * max(len(listener or ()), 1)
+        if port and port + ports - 1 > 65_535:
             raise InvalidInput(
                 f"--port: {shape.brokers} brokers from port {port} on would need ports above 65535"
             )
@@ -93,7 +113,9 @@ def command(
             data=data,
             host=host,
             port=port,
-            properties=parse_configs(config or ()),
+            properties=configs,
+            listeners=listener or (),
+            users=who,
         )
         try:
             run(run_until_told(cluster, as_json=as_json))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.broker.life import Life
 from restow.cluster.handlers import HANDLERS
+from restow.cluster.security.broker_doors import Doors
 from restow.cluster.store import StoreError
 from restow.errors import RestowError
 
@@ -72,7 +73,7 @@ class BrokerServer:
     def __init__(self, options: BrokerOptions, world: BrokerRuntime) -> None:
         self.options = options
         self._world = world
-        self._port = options.port
+        self._doors = Doors.of(options.properties, options.host, options.port)
         self._life: Life | None = None
         self._reviving: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -90,8 +91,18 @@ class BrokerServer:
 
     @property
     def address(self) -> str:
-        """Listener address as `host:port`; the same after a restart."""
-        return f"{self.options.host}:{self._port}"
+        """Address of the first listener as `host:port`; the same after a restart."""
+        return self.address_of(self._doors.listeners[0].name)
+
+    @property
+    def peer_address(self) -> str:
+        """Address at which other brokers reach this one."""
+        return self.address_of(self._doors.between_brokers.name)
+
+    def address_of(self, listener: str) -> str:
+        """Return the advertised address of the listener with that name."""
+        host, port = self._doors.listener(listener).address
+        return f"{host}:{port}"
 
     @property
     def services(self) -> Services:
@@ -105,7 +116,7 @@ class BrokerServer:
         if self._life is not None:
             raise RuntimeError(f"broker {self.options.broker_id} is running already")
         store = await self._world.open_session()
-        life = Life(self.options, self._world, store, self._port, self._ruined)
+        life = Life(self.options, self._world, store, self._doors, self._ruined)
         store.on_expired(lambda: self._session_expired(life))
         try:
             await life.begin()
@@ -115,7 +126,7 @@ class BrokerServer:
             raise
         self._life = life
         self._failed.clear()
-        self._port = life.port
+        self._doors = life.entrance.doors
         log.info("broker %d listens on %s", self.options.broker_id, self.address)
 
     async def stop(self, *, hand_over: bool = True) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from restow.cluster.broker.controller_requests import ControllerRequests
 from restow.cluster.broker.cordons import CORDONED_LOG_DIRS, check_cordoned, cordoned_dirs
 from restow.cluster.broker.creation import TopicCreation
+from restow.cluster.broker.entrance import Entrance
 from restow.cluster.broker.group_topics import GroupTopics
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, MetadataCache
 from restow.cluster.broker.offsets_journal import ReplicatedJournal
@@ -20,7 +21,6 @@ from restow.cluster.broker.services import Services
 from restow.cluster.broker.settings import (
     controller_config,
     group_config,
-    server_limits,
     transaction_config,
 )
 from restow.cluster.broker.strays import remove_strays
@@ -31,15 +31,14 @@ from restow.cluster.config.store import ConfigStore
 from restow.cluster.controller import Controller, random_topic_id
 from restow.cluster.groups import GroupCoordinator, partition_of_group
 from restow.cluster.log import LogManager, MetaProperties
-from restow.cluster.net.links import WireChannel, WireLeader, locate
-from restow.cluster.net.peers import Peers
-from restow.cluster.net.server import serve
+from restow.cluster.net.links import WireChannel, WireLeader
 from restow.cluster.quotas import ReplicationQuotas
 from restow.cluster.replication import ReplicaManager, Throttles
 from restow.cluster.replication.isr import StoreIsrWriter
 from restow.cluster.replication.log_dir_moves import LogDirMoves
+from restow.cluster.security.users import ScramUsers
 from restow.cluster.store import SessionExpired, StoreError
-from restow.cluster.store.znodes import AdvertisedEndpoint, BrokerRegistration, LogDirEvent
+from restow.cluster.store.znodes import BrokerRegistration, LogDirEvent
 from restow.cluster.tasks import Tasks
 from restow.cluster.transactions import TransactionCoordinator
 from restow.wire.messages import ControlledShutdownRequest
@@ -48,9 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime
+    from restow.cluster.security.broker_doors import Doors
     from restow.cluster.store import Store
     from restow.model import TopicPartition
-    from restow.runtime.network import Listener
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +57,6 @@ _FIRST_METADATA_S = 30.0
 _LOOK_AT_LOGS_EVERY_S = 1.0
 _FAREWELL_TRIES = 3
 _FAREWELL_PAUSE_S = 1.0
-_LISTENER_NAME = "PLAINTEXT"
 _TRANSACTION_WRITE_MS = 30_000
 
 
@@ -66,33 +64,29 @@ class Life:
     """All parts of a running broker. Call `begin` once, then `end` or `drop` once."""
 
     services: Services
-    _listener: Listener
 
     def __init__(
         self,
         options: BrokerOptions,
         world: BrokerRuntime,
         store: Store,
-        port: int,
+        doors: Doors,
         on_ruined: Callable[[], None],
     ) -> None:
         """`on_ruined` is called when the last log dir has failed."""
         self._options = options
         self._world = world
         self._store = store
-        self.port = port
+        self.entrance = Entrance(doors, world, store, options.broker_id)
         self.is_over = False
         """Whether the store session was lost."""
         self._on_ruined = on_ruined
         self._tasks = Tasks()
         self._controller_requests = ControllerRequests(store)
-        where = partial(locate, store)
-        name = f"broker-{options.broker_id}"
-        self._control = Peers(world.network, world.clock, where, client_id=f"{name}-control")
-        self._fetch = Peers(world.network, world.clock, where, client_id=f"{name}-fetch")
-        self._transacting = Peers(world.network, world.clock, where, client_id=f"{name}-transactions")
+        self._control = self.entrance.peers("control")
+        self._fetch = self.entrance.peers("fetch")
+        self._transacting = self.entrance.peers("transactions")
         self._has_services = False
-        self._listens = False
         self._registered: BrokerRegistration | None = None
 
     async def begin(self) -> None:
@@ -110,16 +104,7 @@ class Life:
         services.transactions.start()
         self._tasks.start(self._keep_logs(), "log keeper")
         self._tasks.start(services.moves.run(), "moves between log dirs")
-        self._listener = await serve(
-            self._world.network,
-            self._options.host,
-            self.port,
-            services,
-            server_limits(services.configs),
-            self._world.handlers,
-        )
-        self._listens = True
-        self.port = self._listener.port
+        await self.entrance.open(services)
         self._registered = self._registration()
         self._controller_requests.broker_epoch = await register(
             self._store,
@@ -144,7 +129,7 @@ class Life:
         if hand_over:
             await self._take_leave()
         services = self.services
-        await self._listener.close()
+        await self.entrance.close()
         await services.groups.close()
         await services.transactions.close()
         await services.replicas.stop()
@@ -159,8 +144,7 @@ class Life:
         An unreachable store takes a while to close a session, so this waits for it last.
         """
         leaving = asyncio.create_task(self._store.close())
-        if self._listens:
-            await self._listener.close()
+        await self.entrance.close()
         if self._has_services:
             services = self.services
             await services.controller.stop()
@@ -183,16 +167,7 @@ class Life:
     def _put_together(self, cluster_id: str, configs: BrokerConfigs) -> Services:
         options, clock, chance, store = self._options, self._world.clock, self._world.chance, self._store
         metadata = MetadataCache(cluster_id, clock)
-        logs = LogManager(
-            self._world.disk,
-            options.log_dirs,
-            MetaProperties(cluster_id, options.broker_id),
-            config_of=configs.log_config,
-            now_ms=clock.now_ms,
-            on_directory_failure=self._directory_failed,
-            cleaner_backoff_ms=lambda: configs.integer("log.cleaner.backoff.ms"),
-            cordoned=self._cordoned_dirs,
-        )
+        logs = self._new_logs(cluster_id, configs)
         quotas = ReplicationQuotas(options.broker_id, configs, clock)
         replicas = ReplicaManager(
             options.broker_id,
@@ -219,6 +194,7 @@ class Life:
             topics=GroupTopics(metadata, replicas),
         )
         producer_ids = ProducerIds(options.broker_id, store)
+        config_store = ConfigStore(options.broker_id, configs, store, self._tasks, self._config_changed)
         transactions, markers, verifier = self._transactions(
             metadata, configs, replicas, groups, producer_ids
         )
@@ -228,7 +204,7 @@ class Life:
             store=store,
             metadata=metadata,
             configs=configs,
-            config_store=ConfigStore(options.broker_id, configs, store, self._tasks, self._config_changed),
+            config_store=config_store,
             logs=logs,
             replicas=replicas,
             quotas=quotas,
@@ -248,7 +224,21 @@ class Life:
             creation=TopicCreation(store, metadata, self._tasks, chance, configs, clock),
             controller_requests=self._controller_requests,
             producer_ids=producer_ids,
+            users=ScramUsers(config_store, chance),
             tasks=self._tasks,
+        )
+
+    def _new_logs(self, cluster_id: str, configs: BrokerConfigs) -> LogManager:
+        options = self._options
+        return LogManager(
+            self._world.disk,
+            options.log_dirs,
+            MetaProperties(cluster_id, options.broker_id),
+            config_of=configs.log_config,
+            now_ms=self._world.clock.now_ms,
+            on_directory_failure=self._directory_failed,
+            cleaner_backoff_ms=lambda: configs.integer("log.cleaner.backoff.ms"),
+            cordoned=self._cordoned_dirs,
         )
 
     def _transactions(
@@ -288,7 +278,7 @@ class Life:
 
     def _registration(self) -> BrokerRegistration:
         return BrokerRegistration(
-            endpoints=(AdvertisedEndpoint(_LISTENER_NAME, self._options.host, self.port),),
+            endpoints=self.entrance.endpoints,
             timestamp_ms=self._world.clock.now_ms(),
             rack=self._options.rack,
             cordoned=self._cordoned_dirs() >= set(self._options.log_dirs),

@@ -36,6 +36,7 @@ class MetadataCache:
         self.cluster_id = cluster_id
         self.controller_id = -1
         self.brokers: dict[int, Endpoint] = {}
+        """The live brokers, each with the first of its listeners."""
         self.topics: dict[str, TopicMetadata] = {}
         self.version = 0
         """Grows whenever topics or partitions come or go."""
@@ -43,6 +44,8 @@ class MetadataCache:
         self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
         """The controller's version; `topics` holds the version for clients."""
         self._names: dict[UUID, str] = {}
+        self._at: dict[str, dict[int, Endpoint]] = {}
+        """The live brokers by listener."""
         self._waiters: list[tuple[Callable[[], bool], asyncio.Future[bool]]] = []
 
     def apply(self, request: Message) -> tuple[TopicPartition, ...]:
@@ -87,10 +90,14 @@ class MetadataCache:
         """Return the name of the topic with that id."""
         return self._names.get(topic_id)
 
-    def leader_endpoint(self, partition: TopicPartition) -> Endpoint | None:
-        """Return the address of a partition's live leader, if there is one."""
+    def at(self, listener: str) -> dict[int, Endpoint]:
+        """Return the live brokers that have the listener, each with its address there."""
+        return self._at.get(listener, {})
+
+    def leader_endpoint(self, partition: TopicPartition, listener: str) -> Endpoint | None:
+        """Return the address of a partition's live leader at a listener, if there is one."""
         known = self.partition(partition)
-        return None if known is None else self.brokers.get(known.leader_id)
+        return None if known is None else self.at(listener).get(known.leader_id)
 
     def placement_brokers(self) -> tuple[Broker, ...]:
         """Return the live brokers in order, for replica placement."""
@@ -124,12 +131,14 @@ class MetadataCache:
 
     def _take_brokers(self, live: Iterable[Message]) -> bool:
         """Update the live brokers. Return whether brokers came, left or changed their address."""
-        brokers = {
-            each.id: Endpoint(each.id, each.endpoints[0].host, each.endpoints[0].port, each.rack)
-            for each in live
-            if each.endpoints
-        }
-        before, self.brokers = self.brokers, dict(sorted(brokers.items()))
+        brokers: dict[int, Endpoint] = {}
+        at: dict[str, dict[int, Endpoint]] = {}
+        for each in sorted(live, key=lambda broker: int(broker.id)):
+            for it in each.endpoints:
+                endpoint = Endpoint(each.id, it.host, it.port, each.rack)
+                brokers.setdefault(each.id, endpoint)
+                at.setdefault(it.listener, {})[each.id] = endpoint
+        before, self.brokers, self._at = self.brokers, brokers, at
         return before.keys() != brokers.keys()
 
     def _put(self, topic: str, topic_id: UUID, it: PartitionMetadata) -> None:

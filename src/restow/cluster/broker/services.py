@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from restow.cluster.quotas import ReplicationQuotas
     from restow.cluster.replication import ReplicaManager
     from restow.cluster.replication.log_dir_moves import LogDirMoves
+    from restow.cluster.security.login import SaslLogin
+    from restow.cluster.security.users import ScramUsers
     from restow.cluster.store import Store
     from restow.cluster.tasks import Tasks
     from restow.cluster.transactions import TransactionCoordinator
@@ -51,6 +53,7 @@ class Services:
     creation: TopicCreation
     controller_requests: ControllerRequests
     producer_ids: ProducerIds
+    users: ScramUsers
     tasks: Tasks
 
 
@@ -66,6 +69,10 @@ class RequestContext:
     """How many connections the broker had accepted before this one."""
     principal: Principal = ANONYMOUS
     """The client's name, for authorization."""
+    listener: str = "PLAINTEXT"
+    """The listener that the client has reached."""
+    login: SaslLogin | None = None
+    """The client's login, on a listener that asks for one."""
 
     @property
     def client_host(self) -> str:

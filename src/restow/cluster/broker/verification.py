@@ -111,13 +111,13 @@ class Verifier:
         if not count:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         where = TopicPartition(TRANSACTION_STATE_TOPIC, partition_of_group(transactional_id, count))
-        leader = self._metadata.leader_endpoint(where)
-        if leader is None:
+        known = self._metadata.partition(where)
+        if known is None or known.leader_id not in self._metadata.brokers:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if leader.node_id == self._broker_id:
+        if known.leader_id == self._broker_id:
             answer = self._coordinator.verify_partitions(transactional_id, producer, partitions)
             return dict.fromkeys(partitions, answer) if isinstance(answer, ErrorCode) else answer
-        return await self._ask_broker(leader.node_id, transactional_id, producer, partitions)
+        return await self._ask_broker(known.leader_id, transactional_id, producer, partitions)
 
     async def _ask_broker(
         self,

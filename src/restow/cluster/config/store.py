@@ -114,6 +114,18 @@ class ConfigStore:
         self._configs.set_all_brokers(_values(of_all, found[1]))
         self._on_change(None)
 
+    # On request
+
+    async def users(self) -> tuple[str, ...]:
+        """Return the users who have configs."""
+        names = await self._store.children(EntityConfig.USERS)
+        return tuple(EntityConfig.user_of(name) for name in names if name != EntityConfig.ALL_BROKERS)
+
+    async def read(self, paths: Sequence[str]) -> list[Mapping[str, str]]:
+        """Return the configs in these znodes; empty where there is none."""
+        nodes = await self._store.get_each(paths)
+        return [_values(path, node) for path, node in zip(paths, nodes, strict=True)]
+
     # Writing
 
     async def alter(

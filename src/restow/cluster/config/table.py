@@ -207,6 +207,8 @@ def _rate(name: str) -> Definition:
     return Definition(name, _L, _FOREVER, 0, dynamic=Dynamic.PER_BROKER)
 
 
+_PROTOCOLS = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+
 BROKER_CONFIGS: Mapping[str, Definition] = {
     each.name: each
     for each in (
@@ -218,7 +220,9 @@ BROKER_CONFIGS: Mapping[str, Definition] = {
         _static("auto.leader.rebalance.enable", _B, "false"),
         _static("broker.id", _I, "-1"),
         _static("broker.rack", _S, None),
+        _static("connection.failed.authentication.delay.ms", _I, "100", 0),
         _static("connections.max.idle.ms", _L, "600000"),
+        _static("connections.max.reauth.ms", _L, "0"),
         _static("controlled.shutdown.enable", _B, "true"),
         Definition("cordoned.log.dirs", _LIST, "", dynamic=Dynamic.PER_BROKER),
         _static("default.replication.factor", _I, "1", 1),
@@ -237,9 +241,11 @@ BROKER_CONFIGS: Mapping[str, Definition] = {
         _static("group.max.session.timeout.ms", _I, "1800000", 0),
         _static("group.max.size", _I, "2147483647", 1),
         _static("group.min.session.timeout.ms", _I, "6000", 0),
+        _static("inter.broker.listener.name", _S, None),
         _static("leader.imbalance.check.interval.seconds", _L, "300", 1),
         _static("leader.imbalance.per.broker.percentage", _I, "10", 0),
         _rate("leader.replication.throttled.rate"),
+        _static("listener.security.protocol.map", _S, _PROTOCOLS),
         _static("listeners", _S, "PLAINTEXT://:9092"),
         Definition("log.cleaner.backoff.ms", _L, "15000", 0, dynamic=Dynamic.FOR_ALL),
         _static("log.dir", _S, None),
@@ -264,6 +270,14 @@ BROKER_CONFIGS: Mapping[str, Definition] = {
         _static("replica.selector.class", _S, None),
         _static("replication.quota.window.num", _I, "11", 1),
         _static("replication.quota.window.size.seconds", _I, "1", 1),
+        _static("sasl.enabled.mechanisms", _LIST, "GSSAPI"),
+        _static("sasl.mechanism.inter.broker.protocol", _S, "GSSAPI"),
+        Definition(
+            "security.inter.broker.protocol",
+            _S,
+            "PLAINTEXT",
+            choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        ),
         _static("socket.request.max.bytes", _I, "104857600", 1),
         _static("transaction.abort.timed.out.transaction.cleanup.interval.ms", _I, "10000", 1),
         _static("transaction.max.timeout.ms", _I, "900000", 1),

@@ -162,6 +162,10 @@ _ECHOES: dict[int, tuple[Echo, ...]] = {
     44: (_RESOURCES,),
     45: (Echo("responses", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
     47: (Echo("topics", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
+    51: (
+        Echo("results", "deletions", {"user": "name"}),
+        Echo("results", "upsertions", {"user": "name"}),
+    ),
     61: (Echo("topics", "topics", _same("name"), inside=Echo("partitions", "partition_indexes", _NUMBERED)),),
     65: (Echo("transaction_states", "transactional_ids", {"transactional_id": _ITSELF}),),
     69: (Echo("groups", "group_ids", {"group_id": _ITSELF}),),

@@ -213,7 +213,7 @@ class ClusterFaults:
     def _broker_at(self, host: str, port: int) -> int | None:
         address = f"{host}:{port}"
         return next(
-            (each for each, broker in self._cluster.brokers.items() if broker.address == address), None
+            (each for each, broker in self._cluster.brokers.items() if broker.peer_address == address), None
         )
 
     # Log dirs

@@ -104,7 +104,7 @@ class FaultNetwork:
         self, broker: int, network: SystemNetwork, cuts: NetworkCuts, handlers: HandlerTable
     ) -> None:
         self._broker, self._network, self._cuts, self._handlers = broker, network, cuts, handlers
-        self._listener: SystemListener | None = None
+        self._listeners: list[SystemListener] = []
         self._to_brokers: dict[FramedConnection, int] = {}
         self._held: set[FramedConnection] = set()
         self._is_guarded = False
@@ -113,8 +113,9 @@ class FaultNetwork:
     async def listen(
         self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
     ) -> SystemListener:
-        self._listener = await self._network.listen(host, port, make_handler, max_frame_bytes)
-        return self._listener
+        listener = await self._network.listen(host, port, make_handler, max_frame_bytes)
+        self._listeners = [*(each for each in self._listeners if not each.is_closed), listener]
+        return listener
 
     async def connect(
         self, host: str, port: int, handler: FrameHandler, timeout_s: float
@@ -139,8 +140,7 @@ class FaultNetwork:
 
     def apply(self) -> None:
         """Hold, reset or let go every open connection."""
-        accepted = () if self._listener is None else self._listener.connections
-        for connection in accepted:
+        for connection in [each for listener in self._listeners for each in listener.connections]:
             if isinstance(connection.handler, ClientConnection) and connection.handler.has_asked:
                 client_id = connection.handler.client_id
                 self._apply_to(connection, broker_behind(client_id), client_id)

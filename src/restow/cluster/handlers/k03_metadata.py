@@ -41,7 +41,7 @@ async def handle(request: Request, context: RequestContext) -> Answer:
         ]
     return encode_metadata_response(
         version,
-        brokers=tuple(metadata.brokers.values()),
+        brokers=tuple(metadata.at(context.listener).values()),
         cluster_id=metadata.cluster_id,
         controller_id=metadata.controller_id,
         topics=topics,

@@ -70,7 +70,7 @@ def _find(context: RequestContext, key_type: int, key: str) -> Endpoint:
     if not count:
         context.broker.creation.create_in_passing(topic)
         raise TopicRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    leader = metadata.leader_endpoint(TopicPartition(topic, partition_of_group(key, count)))
+    leader = metadata.leader_endpoint(TopicPartition(topic, partition_of_group(key, count)), context.listener)
     if leader is None:
         raise TopicRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return leader

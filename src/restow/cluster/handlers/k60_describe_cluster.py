@@ -39,6 +39,6 @@ async def handle(request: Request, context: RequestContext) -> Message:
             DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=each.node_id, host=each.host, port=each.port, rack=each.rack
             )
-            for each in metadata.brokers.values()
+            for each in metadata.at(context.listener).values()
         ],
     )

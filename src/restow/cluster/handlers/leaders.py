@@ -36,5 +36,5 @@ def with_leader(
 
 def endpoints_of(context: RequestContext, brokers: Iterable[int]) -> list[Endpoint]:
     """Return the addresses of the live ones among these brokers."""
-    alive = context.broker.metadata.brokers
+    alive = context.broker.metadata.at(context.listener)
     return [alive[each] for each in sorted(brokers) if each in alive]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _ANSWER_S = 30.0
 
 
-async def locate(store: Store, broker_id: int) -> Address:
-    """Return a broker's registered address. Raises ConnectionError if it has none."""
+async def locate(store: Store, listener: str, broker_id: int) -> Address:
+    """Return where a broker has registered the listener. Raises ConnectionError if it has not."""
     path = BrokerRegistration.path(broker_id)
     try:
         endpoints = BrokerRegistration.decode((await store.get(path)).data, path).endpoints
@@ -31,9 +31,10 @@ async def locate(store: Store, broker_id: int) -> Address:
         raise ConnectionError(f"broker {broker_id} is not registered") from None
     except StoreError as error:
         raise ConnectionError(f"where broker {broker_id} is cannot be told: {error}") from error
-    if not endpoints:
-        raise ConnectionError(f"broker {broker_id} listens nowhere")
-    return Address(endpoints[0].host, endpoints[0].port)
+    for endpoint in endpoints:
+        if endpoint.name == listener:
+            return Address(endpoint.host, endpoint.port)
+    raise ConnectionError(f"broker {broker_id} has no listener {listener}")
 
 
 class WireChannel:

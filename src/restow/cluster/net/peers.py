@@ -14,10 +14,15 @@ from restow.wire.codec import MalformedResponse, encode_request, parse_response
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from restow.cluster.security.peer_login import PeerLogin
     from restow.runtime.clock import Clock
     from restow.runtime.network import Connection, Network
     from restow.wire.messages import Message
     from restow.wire.primitives import Buffer
+
+
+_USED_PART = 0.8
+"""Of a session, for new calls."""
 
 
 class Address(NamedTuple):
@@ -43,13 +48,17 @@ class Peers:
         locate: Callable[[int], Awaitable[Address]],
         *,
         client_id: str,
+        login: PeerLogin | None = None,
         connect_timeout_s: float = 10.0,
     ) -> None:
-        """`locate` returns a broker's current address, or raises ConnectionError."""
+        """`locate` returns a broker's current address, or raises ConnectionError. `login` is for new
+        connections.
+        """
         self._network = network
         self._clock = clock
         self._locate = locate
         self._client_id = client_id
+        self._login = login
         self._connect_timeout_s = connect_timeout_s
         self._links: dict[int, PeerLink] = {}
         self._connecting: dict[int, asyncio.Lock] = {}
@@ -70,7 +79,7 @@ class Peers:
 
     def is_connected(self, broker_id: int) -> bool:
         link = self._links.get(broker_id)
-        return link is not None and link.is_open
+        return link is not None and link.is_open and not link.is_ending
 
     def hang_up(self, broker_id: int) -> None:
         """Drop the connection to a peer; its pending calls get ConnectionError."""
@@ -95,9 +104,17 @@ class Peers:
                 raise ConnectionError(
                     f"broker {broker_id} at {address.host}:{address.port}: {error}"
                 ) from error
+            if self._login is not None:
+                try:
+                    link.ends_after(await self._login.log_in(link))
+                except BaseException:
+                    link.close()
+                    raise
             if self._closed:
                 link.close()
                 raise ConnectionError("this broker is stopping")
+            if (old := self._links.get(broker_id)) is not None:
+                old.close_when_answered()
             self._links[broker_id] = link
             return link
 
@@ -111,10 +128,27 @@ class PeerLink:
         self._connection: Connection | None = None
         self._asked: dict[int, _Asked] = {}
         self._next_id = 0
+        self._ends_s: float | None = None
+        self._is_replaced = False
 
     @property
     def is_open(self) -> bool:
         return self._connection is not None
+
+    @property
+    def is_ending(self) -> bool:
+        """Return whether the session is nearly over, so that a new connection should take its place."""
+        return self._ends_s is not None and self._clock.monotonic_s() >= self._ends_s
+
+    def ends_after(self, session_s: float | None) -> None:
+        """Set how long the session lasts. Its last part is left for answers that are due."""
+        self._ends_s = None if session_s is None else self._clock.monotonic_s() + session_s * _USED_PART
+
+    def close_when_answered(self) -> None:
+        """Close once there is no pending call, because another connection has taken this one's place."""
+        self._is_replaced = True
+        if not self._asked:
+            self.close()
 
     async def ask(
         self, api_key: int, version: int, body: Message | tuple[Buffer, ...], timeout_s: float
@@ -137,6 +171,8 @@ class PeerLink:
         finally:
             timer.cancel()
             self._asked.pop(number, None)
+            if self._is_replaced and not self._asked:
+                self.close()
 
     def _expect(self, number: int, api_key: int, version: int, timeout_s: float) -> None:
         """Go on to expect an answer for which its caller does not wait any more.

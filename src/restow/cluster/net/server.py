@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -30,6 +30,8 @@ from restow.cluster.handlers import HANDLERS, HangUp, served_versions
 from restow.cluster.handlers.k18_api_versions import refusal
 from restow.cluster.net.backlog import Backlog
 from restow.cluster.net.idleness import IdleWatch
+from restow.cluster.security.login import MAX_FRAME_BYTES, SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslLogin
+from restow.cluster.security.refusal import SaslRefused
 from restow.cluster.store import SessionExpired, StoreError
 from restow.wire.codec import (
     API_VERSIONS,
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
     from restow.cluster.broker.services import Services
     from restow.cluster.handlers import Handler
+    from restow.cluster.security import Principal
+    from restow.cluster.security.login import LoginParts
     from restow.runtime.network import Connection, Listener, Network
     from restow.wire.primitives import Buffer
 
@@ -84,8 +88,14 @@ async def serve(
     services: Services,
     limits: ServerLimits | None = None,
     handlers: Mapping[int, Handler] = HANDLERS,
+    *,
+    name: str = "PLAINTEXT",
+    logins: LoginParts | None = None,
 ) -> Listener:
-    """Listen, and answer with these handlers, which are looked up anew for every request."""
+    """Listen, and answer with these handlers, which are looked up anew for every request.
+
+    `name` is the listener's, and clients have to log in if it has `logins`.
+    """
     codec = Codec(served_versions())
     limits = limits or ServerLimits()
     idle_ms = limits.max_idle_ms
@@ -94,7 +104,7 @@ async def serve(
     return await network.listen(
         host,
         port,
-        lambda: ClientConnection(codec, services, backlog, idle_ms, handlers, next(numbers)),
+        lambda: ClientConnection(codec, services, backlog, idle_ms, handlers, next(numbers), name, logins),
         limits.max_frame_bytes,
     )
 
@@ -110,8 +120,12 @@ class ClientConnection:
         max_idle_ms: int,
         handlers: Mapping[int, Handler],
         number: int,
+        listener: str = "PLAINTEXT",
+        logins: LoginParts | None = None,
     ) -> None:
         self._handlers, self._number = handlers, number
+        self._listener, self._logins = listener, logins
+        self._login: SaslLogin | None = None
         self.client_id: str | None = None
         """The client id of the last request."""
         self._codec = codec
@@ -135,7 +149,16 @@ class ClientConnection:
 
     def opened(self, connection: Connection) -> None:
         self._connection = connection
-        self._context = RequestContext(self._services, connection.peer, self._backlog, self._number)
+        if self._logins is not None:
+            self._login = SaslLogin(self._logins, connection.peer, self._logged_in)
+        self._context = RequestContext(
+            self._services,
+            connection.peer,
+            self._backlog,
+            self._number,
+            listener=self._listener,
+            login=self._login,
+        )
         if self._max_idle_ms >= 0:
             limit_s = max(self._max_idle_ms, 1) / 1000
             self._watch = IdleWatch(self._services.clock, limit_s, self._mark, connection.abort)
@@ -144,6 +167,8 @@ class ClientConnection:
         if not self._backlog.has_room_for(len(payload)):
             log.warning("closing the connection of %s: too many waiting request bytes", self._connection.peer)
             self._connection.close()
+            return
+        if self._login is not None and not self._may_come_in(payload, self._login):
             return
         try:
             request = self._codec.parse_request(payload)
@@ -159,6 +184,34 @@ class ClientConnection:
         if request.api_key == FETCH and not self._is_nearly_all_read():
             turn = self._loop.create_future()
         self._await(self._loop.create_task(self._answer(request, turn)), len(payload), turn)
+
+    def _may_come_in(self, payload: bytes, login: SaslLogin) -> bool:
+        """Return whether the frame is a request that the client may send now. Tokens are answered here.
+
+        Until a login is done, one request is read at a time.
+        """
+        api_key = int.from_bytes(payload[:2], "big", signed=True)
+        is_large = not login.is_done and len(payload) > MAX_FRAME_BYTES
+        if is_large or not (login.takes_tokens or login.may_ask(api_key)):
+            log.info("closing the connection of %s: it is not logged in", self._connection.peer)
+            self._connection.close()
+            return False
+        if login.takes_tokens:
+            self._await(self._loop.create_task(self._answer_token(payload, login)), len(payload), None)
+        if not login.is_done or api_key in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
+            self._paused = True
+            self._connection.pause_reading()
+        return not login.takes_tokens
+
+    async def _answer_token(self, token: bytes, login: SaslLogin) -> _Parts:
+        try:
+            answer, _ = await login.authenticate(token)
+        except SaslRefused as refused:
+            raise HangUp(str(refused)) from refused
+        return (answer,)
+
+    def _logged_in(self, principal: Principal) -> None:
+        self._context = replace(self._context, principal=principal)
 
     def closed(self, reason: Exception | None) -> None:
         if reason is not None:
@@ -235,6 +288,9 @@ class ClientConnection:
                 return
             if (parts := answer.result()) is not None:
                 self._connection.send(*parts)
+                if self._login is not None and self._login.has_failed:
+                    self._connection.close()
+                    return
                 if self._ready_bytes:
                     self._ready_bytes = max(self._ready_bytes - sum(map(len, parts)), 0) if waiting else 0
         unsent_bytes = self._connection.unsent_bytes

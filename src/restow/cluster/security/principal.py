@@ -16,5 +16,6 @@ class Principal:
         return f"{self.kind}:{self.name}"
 
 
-ANONYMOUS = Principal("User", "ANONYMOUS")
+USER = "User"
+ANONYMOUS = Principal(USER, "ANONYMOUS")
 """A client that has not logged in, on a listener that asks for no login."""

@@ -1,9 +1,10 @@
-"""Dynamic configs of topics and brokers."""
+"""Dynamic configs of topics, brokers and users."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import quote, unquote
 
 from restow.cluster.store.znodes.documents import Document, render
 
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EntityConfig:
-    """`/config/topics/<topic>`, `/config/brokers/<id>`: configs that differ from the default."""
+    """`/config/topics/<topic>`, `/config/brokers/<id>`, `/config/users/<name>`: configs that are set."""
 
     PARENT: ClassVar = "/config"
     TOPICS: ClassVar = "/config/topics"
     BROKERS: ClassVar = "/config/brokers"
+    USERS: ClassVar = "/config/users"
     ALL_BROKERS: ClassVar = "<default>"
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -30,6 +32,16 @@ class EntityConfig:
     def broker_path(cls, broker_id: int | None) -> str:
         """Return the path of one broker's configs, or without an id of all brokers'."""
         return f"{cls.BROKERS}/{cls.ALL_BROKERS if broker_id is None else broker_id}"
+
+    @classmethod
+    def user_path(cls, user: str) -> str:
+        """Return the path of a user's configs; the name is escaped as Java does it in addresses."""
+        return f"{cls.USERS}/{quote(user, safe='').replace('~', '%7E')}"
+
+    @staticmethod
+    def user_of(name: str) -> str:
+        """Return the user whose configs are in a node of that name."""
+        return unquote(name)
 
     def encode(self) -> bytes:
         return render({"version": 1, "config": dict(self.values)})

@@ -1,0 +1,53 @@
+"""How clients and other brokers come in to a broker: its listeners, and the logins that they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from restow.cluster.security.listeners import inter_broker_listener, listeners_of
+from restow.cluster.security.settings import login_settings, peer_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.security.listeners import ListenerSpec
+    from restow.cluster.security.settings import LoginSettings, PeerCredentials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """A broker's listeners."""
+
+    listeners: tuple[ListenerSpec, ...]
+    between_brokers: ListenerSpec
+    """The one at which other brokers find this one, and this one finds others."""
+    logins: Mapping[str, LoginSettings]
+    """Of the listeners that ask for a login, by name."""
+    peer_login: PeerCredentials | None
+    """How this broker logs in to others, if they ask for it."""
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], host: str, port: int) -> Doors:
+        """Return the doors that Kafka's configs describe; one without logins by default."""
+        listeners = listeners_of(properties, host, port)
+        between_brokers = inter_broker_listener(properties, listeners)
+        return cls(
+            listeners=listeners,
+            between_brokers=between_brokers,
+            logins={
+                each.name: login_settings(properties, each) for each in listeners if each.protocol.has_login
+            },
+            peer_login=(
+                peer_credentials(properties, between_brokers) if between_brokers.protocol.has_login else None
+            ),
+        )
+
+    def listener(self, name: str) -> ListenerSpec:
+        """Return the listener with that name."""
+        return next(each for each in self.listeners if each.name == name)
+
+    def bound(self, name: str, port: int) -> Doors:
+        """Return the doors with the port that a listener has got."""
+        listeners = tuple(each.bound_to(port) if each.name == name else each for each in self.listeners)
+        return replace(self, listeners=listeners)
