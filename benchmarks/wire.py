@@ -34,7 +34,7 @@ from restow.wire.reader import reader_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from restow.runtime.network import Connection
+    from restow.runtime.protocols import Connection
 
 RUNS = 7
 REPEATS = 50

@@ -32,6 +32,10 @@ class Certificates:
     """The client's unencrypted key, and certificate."""
     client_encrypted: Path
     """The same with the key encrypted by `PASSWORD`."""
+    server: Path
+    """The server's unencrypted key, and certificate."""
+    server_encrypted: Path
+    """The same with the key encrypted by `PASSWORD`."""
     server_store: Path
     client_store: Path
     trust_store: Path
@@ -46,11 +50,7 @@ def certificates(folder: Path, *, host: str = HOST) -> Certificates:
     _openssl("req", "-x509", *_KEY, "-keyout", authority_key, "-out", authority, *name)
     for who, alternative in (("server", f"IP:{host},DNS:localhost"), ("client", "DNS:restow")):
         _issue(folder, who, alternative)
-    client, encrypted = folder / "client.pem", folder / "client-encrypted.pem"
-    key, certificate = folder / "client.key", folder / "client.crt"
-    client.write_text(key.read_text() + certificate.read_text())
-    _openssl("pkcs8", "-topk8", "-in", key, "-out", encrypted, "-passout", f"pass:{PASSWORD}")
-    encrypted.write_text(encrypted.read_text() + certificate.read_text())
+    pairs = {who: _in_one_file(folder, who) for who in ("server", "client")}
     stores = {}
     for who in ("server", "client"):
         stores[who] = folder / f"{who}.p12"
@@ -61,12 +61,24 @@ def certificates(folder: Path, *, host: str = HOST) -> Certificates:
     return Certificates(
         folder=folder,
         authority=authority,
-        client=client,
-        client_encrypted=encrypted,
+        client=pairs["client"][0],
+        client_encrypted=pairs["client"][1],
+        server=pairs["server"][0],
+        server_encrypted=pairs["server"][1],
         server_store=stores["server"],
         client_store=stores["client"],
         trust_store=trust,
     )
+
+
+def _in_one_file(folder: Path, who: str) -> tuple[Path, Path]:
+    """Write key and certificate into one file, and again with the key encrypted."""
+    plain, encrypted = folder / f"{who}.pem", folder / f"{who}-encrypted.pem"
+    key, certificate = folder / f"{who}.key", folder / f"{who}.crt"
+    plain.write_text(key.read_text() + certificate.read_text())
+    _openssl("pkcs8", "-topk8", "-in", key, "-out", encrypted, "-passout", f"pass:{PASSWORD}")
+    encrypted.write_text(encrypted.read_text() + certificate.read_text())
+    return plain, encrypted
 
 
 def as_jks(store: Path) -> Path:

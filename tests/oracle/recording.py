@@ -13,7 +13,8 @@ from restow.runtime.network import SystemNetwork
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from restow.runtime.network import Buffer, Connection, FrameHandler, Listener
+    from restow.runtime.network import Buffer
+    from restow.runtime.protocols import Connection, FrameHandler, Listener
 
 _HEADER = struct.Struct(">hhi")
 

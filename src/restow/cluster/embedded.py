@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from restow.cluster.broker.metadata import MetadataCache
     from restow.cluster.security.settings import PeerCredentials
     from restow.cluster.store.session import EmbeddedSession
+    from restow.runtime.tls import TlsFiles
 
 _OFFSETS_REPLICATION_FACTOR = 3
 _TRANSACTIONS_MIN_ISR = 2
@@ -108,6 +109,11 @@ class EmbeddedCluster:
     def own_bootstrap(self) -> str:
         """Return the addresses at which brokers reach each other."""
         return self.bootstrap_at(self._doors.between_brokers.name)
+
+    @property
+    def own_tls(self) -> TlsFiles | None:
+        """The certificate that brokers show each other, and whom they trust, if they use TLS."""
+        return self._doors.tls.get(self._doors.between_brokers.name)
 
     @property
     def own_login(self) -> PeerCredentials | None:

@@ -1,107 +1,31 @@
-"""Frames over connections: an int32 length, then that many bytes.
-
-    Network.listen  ──►  Listener       one FrameHandler per connection that comes in
-    Network.connect ──►  Connection     with the handler that was given
-
-A handler gets `opened` once, then `frame` for each frame, then `closed` once. It answers with
-`Connection.send`, from within `frame` or later. Everything happens on one loop.
-"""
+"""Frames over TCP, and over TLS."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from restow.runtime.connections import ConnectionCount, HalfSent, ListenerConnections, most_connections
 from restow.runtime.frames import LENGTH, BadFrame, Buffer, FrameCutter, NetworkError, SpareBuffers
 from restow.runtime.held import HeldTransport, close_with_reset
+from restow.runtime.tls import client_context, server_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from restow.runtime.protocols import FrameHandler
+    from restow.runtime.tls import TlsFiles
 
 
 class SlowReader(NetworkError):
     """The peer has left more bytes unread than we keep for it."""
 
 
-class Connection(Protocol):
-    """One end of an open or closed connection."""
-
-    @property
-    def peer(self) -> str:
-        """Address of the other end, as `host:port`."""
-
-    @property
-    def unsent_bytes(self) -> int:
-        """Bytes given to `send` that the kernel has not taken yet."""
-
-    def send(self, *parts: Buffer) -> None:
-        """Queue one frame made of these parts; the length is written here.
-
-        The parts are not copied if possible, so they must not change afterwards. On a closed connection the
-        frame is dropped: `closed` has been called, or soon will be.
-        """
-
-    async def drain(self) -> None:
-        """Wait until the unsent bytes have fallen below the mark, or the connection is closed."""
-
-    def pause_reading(self) -> None:
-        """Deliver no more frames, not even received ones, until resumed."""
-
-    def resume_reading(self) -> None:
-        """Resume the delivery."""
-
-    def close(self) -> None:
-        """Send queued frames, then close. No further frame is delivered."""
-
-    def abort(self, reason: Exception | None) -> None:
-        """Close at once and drop unsent bytes; `closed` gets the reason."""
-
-
-class FrameHandler(Protocol):
-    """Receives the events of a connection."""
-
-    def opened(self, connection: Connection) -> None:
-        """Handle the open connection."""
-
-    def frame(self, payload: bytes) -> None:
-        """Handle a complete frame, without its length. An exception closes the connection."""
-
-    def closed(self, reason: Exception | None) -> None:
-        """Handle the closed connection; the reason is None after a normal close."""
-
-
-class Listener(Protocol):
-    """A listening port."""
-
-    @property
-    def host(self) -> str:
-        """The resolved address."""
-
-    @property
-    def port(self) -> int:
-        """The port; a real one even if 0 was requested."""
-
-    async def close(self) -> None:
-        """Close the port and its connections."""
-
-
-class Network(Protocol):
-    """Connects brokers and clients. The simulator has its own."""
-
-    async def listen(
-        self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
-    ) -> Listener:
-        """Accept connections, each with its own handler. Raises OSError if the port is not available."""
-
-    async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> Connection:
-        """Open a connection. Raises OSError (including TimeoutError) without an answer."""
-
-
 _SMALL_BYTES = 4 * 1024
 _OUTBOX_BYTES = 64 * 1024
 _BACKLOG = 1024
 _FAREWELL_S = 1.0
+_HANDSHAKE_S = 30.0
 _TURNS_TO_ACCEPT = 3
 
 
@@ -130,24 +54,39 @@ class SystemNetwork:
         self._total = ConnectionCount(most_connections() if max_connections is None else max_connections)
 
     async def listen(
-        self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
+        self,
+        host: str,
+        port: int,
+        make_handler: Callable[[], FrameHandler],
+        max_frame_bytes: int,
+        *,
+        tls: TlsFiles | None = None,
     ) -> SystemListener:
         connections: ListenerConnections[FramedConnection] = ListenerConnections(self._total)
 
         def accept() -> FramedConnection:
             return self._connection(make_handler(), max_frame_bytes, connections, self._half_sent)
 
-        server = await asyncio.get_running_loop().create_server(accept, host, port, backlog=_BACKLOG)
+        server = await asyncio.get_running_loop().create_server(
+            accept,
+            host,
+            port,
+            backlog=_BACKLOG,
+            ssl=None if tls is None else server_context(tls),
+            ssl_handshake_timeout=None if tls is None else _HANDSHAKE_S,
+        )
         return SystemListener(server, connections)
 
     async def connect(
-        self, host: str, port: int, handler: FrameHandler, timeout_s: float
+        self, host: str, port: int, handler: FrameHandler, timeout_s: float, *, tls: TlsFiles | None = None
     ) -> FramedConnection:
         connection = self._connection(
             handler, self._max_answer_bytes, ListenerConnections(ConnectionCount(1))
         )
         async with asyncio.timeout(timeout_s):
-            await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection, host, port, ssl=None if tls is None else client_context(tls)
+            )
         return connection
 
     def _connection(
@@ -255,6 +194,12 @@ class FramedConnection(asyncio.BufferedProtocol):
     def unsent_bytes(self) -> int:
         waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return waiting + self._outbox_bytes
+
+    @property
+    def certificate(self) -> bytes | None:
+        secured = None if self._transport is None else self._transport.get_extra_info("ssl_object")
+        found: bytes | None = None if secured is None else secured.getpeercert(binary_form=True)
+        return found
 
     def send(self, *parts: Buffer) -> None:
         transport = self._transport

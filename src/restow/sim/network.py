@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from restow.runtime.chance import Chance
     from restow.runtime.frames import Buffer
-    from restow.runtime.network import FrameHandler
+    from restow.runtime.protocols import FrameHandler
+    from restow.runtime.tls import TlsFiles
     from restow.sim.clock import NodeClock
 
 _FIRST_PORT = 20_000
@@ -155,8 +156,16 @@ class NodeNetwork:
         self._network, self._node = network, node
 
     async def listen(
-        self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
+        self,
+        host: str,
+        port: int,
+        make_handler: Callable[[], FrameHandler],
+        max_frame_bytes: int,
+        *,
+        tls: TlsFiles | None = None,
     ) -> _Listener:
+        if tls is not None:
+            raise OSError("there is no TLS in the simulation")
         port = port or self._network.free_port()
         if (host, port) in self._network.listeners:
             raise OSError(f"{host}:{port} is in use")
@@ -164,7 +173,11 @@ class NodeNetwork:
         self._network.listeners[host, port] = listener
         return listener
 
-    async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> SimConnection:
+    async def connect(
+        self, host: str, port: int, handler: FrameHandler, timeout_s: float, *, tls: TlsFiles | None = None
+    ) -> SimConnection:
+        if tls is not None:
+            raise OSError("there is no TLS in the simulation")
         network, node = self._network, self._node
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
@@ -234,6 +247,7 @@ class SimConnection:
         self._loop = asyncio.get_running_loop()
         self.other: SimConnection | None = None
         self.is_accepted = self.is_held = False
+        self.certificate: bytes | None = None
         self.when_gone: Callable[[], object] = lambda: None
         self.inbox: list[tuple[float, bytes | _Bye]] = []
         self.inbox_bytes = 0

@@ -12,7 +12,7 @@ from restow.wire.codec import encode_request, parse_response
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from restow.runtime.network import Connection
+    from restow.runtime.protocols import Connection
 
 HOST = "127.0.0.1"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from restow.runtime.network import Listener
+    from restow.runtime.protocols import Listener
 
 HEARTBEAT = 12
 
@@ -51,7 +51,9 @@ class Hands:
 
 async def listening(max_idle_ms: int) -> Listener:
     clock = SystemClock()
-    services: Any = SimpleNamespace(broker_id=1, clock=clock, metadata=MetadataCache("cluster", clock))
+    store = SimpleNamespace(in_doubt=False)
+    metadata = MetadataCache("cluster", clock)
+    services: Any = SimpleNamespace(broker_id=1, clock=clock, metadata=metadata, store=store)
     return await serve(SystemNetwork(), HOST, 0, services, ServerLimits(max_idle_ms=max_idle_ms))
 
 

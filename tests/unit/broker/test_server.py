@@ -29,7 +29,7 @@ from tests.unit.broker.conversations import HOST, Client, run
 
 if TYPE_CHECKING:
     from restow.cluster.broker.services import RequestContext
-    from restow.runtime.network import Listener
+    from restow.runtime.protocols import Listener
     from restow.wire.codec import Request
 
 FETCH = 1

@@ -11,7 +11,7 @@ from restow.runtime.network import SystemNetwork
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.runtime.network import Connection
+    from restow.runtime.protocols import Connection
 
 HOST = "127.0.0.1"
 MAX_FRAME = 1024 * 1024

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from restow.cluster.broker.metadata import MetadataCache
-from restow.cluster.net.server import serve
+from restow.cluster.net.server import Door, serve
 from restow.cluster.security.login import LoginParts
 from restow.cluster.security.oauth import TokenRules
 from restow.cluster.security.plain import plain_token
@@ -58,7 +58,7 @@ async def door(clock: Hours, max_reauth_ms: int = 0, *, logs_in: bool = True) ->
     )
     users: Any = None
     parts = LoginParts(settings=settings, users=users, clock=clock, chance=SeededChance(1))
-    listener = await serve(SystemNetwork(), HOST, 0, services, logins=parts if logs_in else None)
+    listener = await serve(SystemNetwork(), HOST, 0, services, door=Door(logins=parts if logs_in else None))
     try:
         yield await Client.connect(listener.port)
     finally:

@@ -30,8 +30,8 @@ _STORAGE, _NETWORK = "Storage", "Network"
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  (refused)
 OPEN_HELP = "Allow listeners beyond loopback that ask for no login: every client that reaches one comes in."
 LISTENER_HELP = (
-    "Listen there: NAME:PROTOCOL, with PLAINTEXT or SASL_PLAINTEXT; repeatable, on consecutive ports. "
-    "Brokers use the first one themselves."
+    "Listen there: NAME:PROTOCOL, with PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; repeatable, on ports in "
+    "a row. Brokers use the first one themselves."
 )
 USERS_HELP = "File of lines NAME:PASSWORD, with which clients log in by PLAIN or SCRAM."
 _LEVELS = ("debug", "info", "warning", "error")
@@ -120,12 +120,13 @@ def check_reach(properties: Mapping[str, str], host: str, port: int, *, without_
     """Raise InvalidInput for a listener beyond loopback that lets everybody in, unless that is meant."""
     from restow.cluster.security.broker_doors import Doors
 
-    for each in Doors.of(properties, host, port).listeners:
-        if not (is_loopback(each.host) or each.protocol.has_login or without_authentication):
+    doors = Doors.of(properties, host, port)
+    for each in doors.listeners:
+        if not (is_loopback(each.host) or doors.knows_clients(each) or without_authentication):
             raise InvalidInput(
                 f"listener {each.name} is at {each.host!r}, which is not a loopback address, and asks for no "
-                "login: every client that reaches it comes in; give it the protocol SASL_PLAINTEXT, with "
-                "--listener and --users, or if it is meant, say --without-authentication"
+                "login: every client that reaches it comes in; give it the protocol SASL_SSL or "
+                "SASL_PLAINTEXT, with --listener and --users, or if it is meant, say --without-authentication"
             )
 
 

@@ -11,6 +11,7 @@ from restow.cli.shared.live import show_live
 from restow.cli.shared.signals import told_to_stop, unless_told
 from restow.client import ConnectionSettings, connected, hush
 from restow.errors import BrokerFailed
+from restow.runtime.tls import client_context
 
 if TYPE_CHECKING:
     import asyncio
@@ -59,15 +60,18 @@ async def run_until_told(cluster: EmbeddedCluster, *, as_json: bool) -> None:
 
 def _own_connection(cluster: EmbeddedCluster) -> ConnectionSettings:
     """Return how this process connects to the cluster: as its brokers do."""
-    login = cluster.own_login
-    if login is None:
-        return ConnectionSettings(bootstrap=cluster.own_bootstrap)
-    options = {
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": login.mechanism,
-        "sasl_plain_username": login.user,
-        "sasl_plain_password": login.password,
+    login, tls = cluster.own_login, cluster.own_tls
+    options: dict[str, object] = {
+        "security_protocol": f"{'SASL_' if login else ''}{'SSL' if tls else 'PLAINTEXT'}"
     }
+    if login is not None:
+        options |= {
+            "sasl_mechanism": login.mechanism,
+            "sasl_plain_username": login.user,
+            "sasl_plain_password": login.password,
+        }
+    if tls is not None:
+        options |= {"ssl_context": client_context(tls)}
     return ConnectionSettings(bootstrap=cluster.own_bootstrap, options=options)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
-    from restow.runtime.network import Network
+    from restow.runtime.protocols import Network
 
 log = logging.getLogger(__name__)
 

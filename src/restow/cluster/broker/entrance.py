@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from restow.cluster.broker.settings import server_limits
 from restow.cluster.net.links import locate
 from restow.cluster.net.peers import Peers
-from restow.cluster.net.server import serve
+from restow.cluster.net.server import Door, serve
+from restow.cluster.security.listeners import SecurityProtocol
 from restow.cluster.security.login import LoginParts
 from restow.cluster.security.peer_login import PeerLogin
 from restow.cluster.store.znodes import AdvertisedEndpoint
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from restow.cluster.security.broker_doors import Doors
     from restow.cluster.security.listeners import ListenerSpec
     from restow.cluster.store import Store
-    from restow.runtime.network import Listener
+    from restow.runtime.protocols import Listener
 
 
 class Entrance:
@@ -49,6 +50,7 @@ class Entrance:
             world.clock,
             partial(locate, self._store, doors.between_brokers.name),
             client_id=f"broker-{self._broker_id}-{purpose}",
+            tls=doors.tls.get(doors.between_brokers.name),
             login=None if doors.peer_login is None else PeerLogin(doors.peer_login, world.chance),
         )
 
@@ -77,6 +79,10 @@ class Entrance:
             services,
             server_limits(services.configs),
             world.handlers,
-            name=spec.name,
-            logins=logins,
+            door=Door(
+                name=spec.name,
+                logins=logins,
+                tls=self.doors.tls.get(spec.name),
+                names_by_certificate=spec.protocol is SecurityProtocol.SSL,
+            ),
         )

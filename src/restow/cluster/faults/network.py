@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from restow.cluster.faults.handle import ClusterFault
     from restow.cluster.faults.requests import HandlerTable, Proceed
     from restow.cluster.handlers import Answer
-    from restow.runtime.network import FramedConnection, FrameHandler, SystemListener, SystemNetwork
+    from restow.runtime.network import FramedConnection, SystemListener, SystemNetwork
+    from restow.runtime.protocols import FrameHandler
+    from restow.runtime.tls import TlsFiles
     from restow.wire.codec import Request
 
 
@@ -111,20 +113,26 @@ class FaultNetwork:
         cuts.networks[broker] = self
 
     async def listen(
-        self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
+        self,
+        host: str,
+        port: int,
+        make_handler: Callable[[], FrameHandler],
+        max_frame_bytes: int,
+        *,
+        tls: TlsFiles | None = None,
     ) -> SystemListener:
-        listener = await self._network.listen(host, port, make_handler, max_frame_bytes)
+        listener = await self._network.listen(host, port, make_handler, max_frame_bytes, tls=tls)
         self._listeners = [*(each for each in self._listeners if not each.is_closed), listener]
         return listener
 
     async def connect(
-        self, host: str, port: int, handler: FrameHandler, timeout_s: float
+        self, host: str, port: int, handler: FrameHandler, timeout_s: float, *, tls: TlsFiles | None = None
     ) -> FramedConnection:
         other = self._cuts.broker_at(host, port)
         if other is not None:
             async with asyncio.timeout(timeout_s):
                 await self._until_reachable(other)
-        connection = await self._network.connect(host, port, handler, timeout_s)
+        connection = await self._network.connect(host, port, handler, timeout_s, tls=tls)
         if other is not None:
             self._to_brokers[connection] = other
             connection.gone.add_done_callback(lambda _: self._to_brokers.pop(connection, None))

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from restow.cluster.security.peer_login import PeerLogin
     from restow.runtime.clock import Clock
-    from restow.runtime.network import Connection, Network
+    from restow.runtime.protocols import Connection, Network
+    from restow.runtime.tls import TlsFiles
     from restow.wire.messages import Message
     from restow.wire.primitives import Buffer
 
@@ -48,6 +49,7 @@ class Peers:
         locate: Callable[[int], Awaitable[Address]],
         *,
         client_id: str,
+        tls: TlsFiles | None = None,
         login: PeerLogin | None = None,
         connect_timeout_s: float = 10.0,
     ) -> None:
@@ -58,6 +60,7 @@ class Peers:
         self._clock = clock
         self._locate = locate
         self._client_id = client_id
+        self._tls = tls
         self._login = login
         self._connect_timeout_s = connect_timeout_s
         self._links: dict[int, PeerLink] = {}
@@ -99,7 +102,7 @@ class Peers:
             address = await self._locate(broker_id)
             link = PeerLink(self._clock, self._client_id)
             try:
-                await self._network.connect(*address, link, self._connect_timeout_s)
+                await self._network.connect(*address, link, self._connect_timeout_s, tls=self._tls)
             except OSError as error:
                 raise ConnectionError(
                     f"broker {broker_id} at {address.host}:{address.port}: {error}"

@@ -30,6 +30,8 @@ from restow.cluster.handlers import HANDLERS, HangUp, served_versions
 from restow.cluster.handlers.k18_api_versions import refusal
 from restow.cluster.net.backlog import Backlog
 from restow.cluster.net.idleness import IdleWatch
+from restow.cluster.security import ANONYMOUS
+from restow.cluster.security.certificates import UnreadableCertificate, principal_of
 from restow.cluster.security.login import MAX_FRAME_BYTES, SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslLogin
 from restow.cluster.security.refusal import SaslRefused
 from restow.cluster.store import SessionExpired, StoreError
@@ -50,7 +52,8 @@ if TYPE_CHECKING:
     from restow.cluster.handlers import Handler
     from restow.cluster.security import Principal
     from restow.cluster.security.login import LoginParts
-    from restow.runtime.network import Connection, Listener, Network
+    from restow.runtime.protocols import Connection, Listener, Network
+    from restow.runtime.tls import TlsFiles
     from restow.wire.primitives import Buffer
 
 log = logging.getLogger(__name__)
@@ -73,6 +76,17 @@ class ServerLimits:
     """Limit of unread response bytes, and again of waiting request bytes. Not a Kafka config."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """A listener's name, and how its clients say who they are."""
+
+    name: str = "PLAINTEXT"
+    logins: LoginParts | None = None
+    """Set if clients have to log in."""
+    tls: TlsFiles | None = None
+    names_by_certificate: bool = False
+
+
 class _Waiting(NamedTuple):
     """A request without a response yet; `turn` is set if its start must wait."""
 
@@ -89,23 +103,24 @@ async def serve(
     limits: ServerLimits | None = None,
     handlers: Mapping[int, Handler] = HANDLERS,
     *,
-    name: str = "PLAINTEXT",
-    logins: LoginParts | None = None,
+    door: Door | None = None,
 ) -> Listener:
     """Listen, and answer with these handlers, which are looked up anew for every request.
 
-    `name` is the listener's, and clients have to log in if it has `logins`.
+    `door` is the listener; without it clients come in as they are.
     """
     codec = Codec(served_versions())
     limits = limits or ServerLimits()
     idle_ms = limits.max_idle_ms
     backlog = Backlog(limits.max_backlog_bytes)
     numbers = count()
+    door = door or Door()
     return await network.listen(
         host,
         port,
-        lambda: ClientConnection(codec, services, backlog, idle_ms, handlers, next(numbers), name, logins),
+        lambda: ClientConnection(codec, services, backlog, idle_ms, handlers, next(numbers), door),
         limits.max_frame_bytes,
+        tls=door.tls,
     )
 
 
@@ -120,11 +135,10 @@ class ClientConnection:
         max_idle_ms: int,
         handlers: Mapping[int, Handler],
         number: int,
-        listener: str = "PLAINTEXT",
-        logins: LoginParts | None = None,
+        door: Door,
     ) -> None:
         self._handlers, self._number = handlers, number
-        self._listener, self._logins = listener, logins
+        self._door = door
         self._login: SaslLogin | None = None
         self.client_id: str | None = None
         """The client id of the last request."""
@@ -149,15 +163,23 @@ class ClientConnection:
 
     def opened(self, connection: Connection) -> None:
         self._connection = connection
-        if self._logins is not None:
-            self._login = SaslLogin(self._logins, connection.peer, self._logged_in)
+        door = self._door
+        if door.logins is not None:
+            self._login = SaslLogin(door.logins, connection.peer, self._logged_in)
+        principal = ANONYMOUS
+        if door.names_by_certificate:
+            try:
+                principal = principal_of(connection.certificate)
+            except UnreadableCertificate as error:
+                connection.abort(error)
         self._context = RequestContext(
             self._services,
             connection.peer,
             self._backlog,
             self._number,
-            listener=self._listener,
+            listener=door.name,
             login=self._login,
+            principal=principal,
         )
         if self._max_idle_ms >= 0:
             limit_s = max(self._max_idle_ms, 1) / 1000

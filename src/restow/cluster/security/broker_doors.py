@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.security.listeners import inter_broker_listener, listeners_of
 from restow.cluster.security.settings import login_settings, peer_credentials
+from restow.cluster.security.tls_settings import tls_files
+from restow.runtime.tls import ClientAuth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.cluster.security.listeners import ListenerSpec
     from restow.cluster.security.settings import LoginSettings, PeerCredentials
+    from restow.runtime.tls import TlsFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,9 @@ class Doors:
     peer_login: PeerCredentials | None
     """How this broker logs in to others, if they ask for it."""
 
+    tls: Mapping[str, TlsFiles]
+    """Of the listeners that are encrypted, by name."""
+
     @classmethod
     def of(cls, properties: Mapping[str, str], host: str, port: int) -> Doors:
         """Return the doors that Kafka's configs describe; one without logins by default."""
@@ -38,10 +44,17 @@ class Doors:
             logins={
                 each.name: login_settings(properties, each) for each in listeners if each.protocol.has_login
             },
+            tls={each.name: tls_files(properties, each) for each in listeners if each.protocol.has_tls},
             peer_login=(
                 peer_credentials(properties, between_brokers) if between_brokers.protocol.has_login else None
             ),
         )
+
+    def knows_clients(self, listener: ListenerSpec) -> bool:
+        """Return whether clients must say at the listener who they are, and prove it."""
+        if listener.protocol.has_login:
+            return True
+        return listener.protocol.has_tls and self.tls[listener.name].client_auth is ClientAuth.REQUIRED
 
     def listener(self, name: str) -> ListenerSpec:
         """Return the listener with that name."""

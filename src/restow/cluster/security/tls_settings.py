@@ -1,0 +1,55 @@
+"""The certificates of a listener, from Kafka's configs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.security.settings import config_of
+from restow.errors import InvalidInput
+from restow.runtime.tls import ClientAuth, TlsFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.security.listeners import ListenerSpec
+
+
+def tls_files(properties: Mapping[str, str], listener: ListenerSpec) -> TlsFiles:
+    """Return the listener's certificate, and whom it trusts. Raises InvalidInput."""
+
+    def stated(name: str) -> str | None:
+        return config_of(properties, listener.name, name)
+
+    for store in ("ssl.keystore.type", "ssl.truststore.type"):
+        if (kind := stated(store)) not in (None, "PEM"):
+            raise InvalidInput(f"{store} of listener {listener.name} must be PEM, not {kind}")
+    if (rules := stated("ssl.principal.mapping.rules")) and rules.strip() != "DEFAULT":
+        raise InvalidInput("ssl.principal.mapping.rules must be DEFAULT: other rules are not known here")
+    keystore = stated("ssl.keystore.location")
+    if keystore is None:
+        raise InvalidInput(
+            f"listener {listener.name} has no certificate: ssl.keystore.location must name a PEM file with "
+            "a certificate and its private key"
+        )
+    algorithm = stated("ssl.endpoint.identification.algorithm")
+    if algorithm not in (None, "", "https"):
+        raise InvalidInput(
+            f"ssl.endpoint.identification.algorithm must be https or nothing, not {algorithm!r}"
+        )
+    return TlsFiles(
+        keystore=keystore,
+        key_password=stated("ssl.key.password"),
+        truststore=stated("ssl.truststore.location"),
+        client_auth=_client_auth(properties, listener),
+        checks_host=algorithm != "",
+    )
+
+
+def _client_auth(properties: Mapping[str, str], listener: ListenerSpec) -> ClientAuth:
+    """Return whether clients show a certificate. Where they log in, only the listener's own config counts."""
+    own = properties.get(f"listener.name.{listener.name.lower()}.ssl.client.auth")
+    text = own or (None if listener.protocol.has_login else properties.get("ssl.client.auth"))
+    try:
+        return ClientAuth((text or ClientAuth.NONE).strip().lower())
+    except ValueError:
+        raise InvalidInput(f"ssl.client.auth must be one of {', '.join(ClientAuth)}, not {text!r}") from None
