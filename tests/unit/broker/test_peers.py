@@ -23,7 +23,10 @@ HEARTBEAT = 12
 
 async def served(port: int = 0) -> Any:
     services: Any = SimpleNamespace(
-        broker_id=1, clock=SystemClock(), metadata=MetadataCache("cluster", SystemClock())
+        store=SimpleNamespace(in_doubt=False),
+        broker_id=1,
+        clock=SystemClock(),
+        metadata=MetadataCache("cluster", SystemClock()),
     )
     return await serve(SystemNetwork(), HOST, port, services)
 
