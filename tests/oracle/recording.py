@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from restow.runtime.network import Buffer
     from restow.runtime.protocols import Connection, FrameHandler, Listener
+    from restow.runtime.tls import TlsFiles
 
 _HEADER = struct.Struct(">hhi")
 
@@ -66,15 +67,23 @@ class RecordingNetwork:
         self._network = SystemNetwork()
 
     async def listen(
-        self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
+        self,
+        host: str,
+        port: int,
+        make_handler: Callable[[], FrameHandler],
+        max_frame_bytes: int,
+        *,
+        tls: TlsFiles | None = None,
     ) -> Listener:
         def make() -> FrameHandler:
             return _Tapped(make_handler(), self._recording)
 
-        return await self._network.listen(host, port, make, max_frame_bytes)
+        return await self._network.listen(host, port, make, max_frame_bytes, tls=tls)
 
-    async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> Connection:
-        return await self._network.connect(host, port, handler, timeout_s)
+    async def connect(
+        self, host: str, port: int, handler: FrameHandler, timeout_s: float, *, tls: TlsFiles | None = None
+    ) -> Connection:
+        return await self._network.connect(host, port, handler, timeout_s, tls=tls)
 
 
 class _Tapped:

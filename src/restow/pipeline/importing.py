@@ -125,12 +125,13 @@ def imported(spark: SparkSession, paths: Sequence[str], given: ImportMap) -> Dat
     reader = spark.read.option("header", "true") if given.format == "csv" else spark.read
     try:
         rows: DataFrame = getattr(reader, given.format)(*([list(paths)] if given.format == "csv" else paths))
+        columns = rows.columns  # a Connect server looks for the files only now
     except AnalysisException as error:
         raise InvalidInput(f"{', '.join(paths)}: {str(error).splitlines()[0]}") from None
     wanted = [each.column for each in given.columns.values() if each.column is not None]
     for name in (*given.where, *wanted):
-        if name not in rows.columns:
-            raise InvalidInput(f"{paths[0]} has no column {name!r}: it has {', '.join(rows.columns)}")
+        if name not in columns:
+            raise InvalidInput(f"{paths[0]} has no column {name!r}: it has {', '.join(columns)}")
     for name, value in given.where.items():
         rows = rows.where(_named(name).cast("string") == value)
     shaped = [
