@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
 START = datetime(2024, 9, 2, tzinfo=UTC)
 """Midnight on a Monday in the past."""
+
+
+@pytest.fixture(scope="module")
+def same_session(spark: SparkSession) -> Iterator[None]:
+    """Let commands use the test's session instead of starting one each."""
+
+    @contextmanager
+    def given(*about: object, **more: object) -> Iterator[SparkSession]:
+        yield spark
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("restow.cli.pipeline.options.spark_for", given)
+        yield
 
 
 @pytest.fixture(scope="module")

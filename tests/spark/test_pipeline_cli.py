@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,24 +20,9 @@ from restow.pipeline.findings import read_findings
 from restow.plan.files.text import loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(autouse=True, scope="module")
-def same_session(spark: SparkSession) -> Iterator[None]:
-    """Let commands use the test's session instead of starting one each."""
-
-    @contextmanager
-    def given(*about: object, **more: object) -> Iterator[SparkSession]:
-        yield spark
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("restow.cli.pipeline.options.spark_for", given)
-        yield
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("same_session")]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,29 +21,14 @@ from restow.snapshot import write_snapshot
 from tests.unit.plan.clusters import snapshot as snapshot_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
     from restow.model import Plan, Snapshot
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("same_session")]
 
 MB = 10**6
 START_MS = 1_767_571_200_000
-
-
-@pytest.fixture(autouse=True, scope="module")
-def same_session(spark: SparkSession) -> Iterator[None]:
-    """Let commands use the test's session instead of starting one each."""
-
-    @contextmanager
-    def given(*about: object, **more: object) -> Iterator[SparkSession]:
-        yield spark
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("restow.cli.pipeline.options.spark_for", given)
-        yield
 
 
 def cluster(name: str) -> tuple[Snapshot, Plan]:

@@ -57,6 +57,22 @@ def load_of(written: float) -> LoadModel:
     return LoadModel(cluster_id="fake", made_ms=0, partitions=names, resources={BYTES_IN: rates})
 
 
+def between_log_dirs(admin: ThrottledAdmin, limits: Limits | None = None) -> Plan:
+    """Return a plan that moves each replica on broker 1 to another log dir: 90 MB each."""
+    moves = tuple(
+        Move(
+            partition=partition,
+            before=each.replicas,
+            after=each.replicas,
+            size_bytes=90 * MB,
+            log_dirs=("/e", ANY_DIR),
+            dirs_before={1: "/d"},
+        )
+        for partition, each in admin.assignments.items()
+    )
+    return Plan(cluster_id="fake", created_ms=0, moves=moves, limits=limits or Limits())
+
+
 def journal_of(run: Run) -> Path:
     (folder,) = {str(each.facts["folder"]) for each in run.stage.events if each.kind == "run"}
     return Path(folder) / "journal.jsonl"
@@ -267,18 +283,7 @@ def test_later_runs_learn_what_a_run_has_measured_between_log_dirs(
     admin: ThrottledAdmin = cluster(most=8 * MB)
     admin.add("t", [(1, 2), (1, 3)], size=90 * MB)
     run = Run(tmp_path, admin)
-    moves = [
-        Move(
-            partition=partition,
-            before=each.replicas,
-            after=each.replicas,
-            size_bytes=90 * MB,
-            log_dirs=("/e", ANY_DIR),
-            dirs_before={1: "/d"},
-        )
-        for partition, each in admin.assignments.items()
-    ]
-    plan = Plan(cluster_id="fake", created_ms=0, moves=tuple(moves), limits=Limits(moves_in=1))
+    plan = between_log_dirs(admin, Limits(moves_in=1))
     run.stage.execute(plan, run_options(throttle=throttle))
     known = calibrate(str(tmp_path), "fake")
     assert set(known.sources) - {"throttling_s"} == {name}
@@ -293,18 +298,7 @@ def test_resumed_run_between_log_dirs_tells_the_right_time_left(tmp_path: Path) 
     admin = cluster()
     admin.add("t", [(1, 2), (1, 3)], size=90 * MB)
     run = Run(tmp_path, admin)
-    moves = [
-        Move(
-            partition=partition,
-            before=each.replicas,
-            after=each.replicas,
-            size_bytes=90 * MB,
-            log_dirs=("/e", ANY_DIR),
-            dirs_before={1: "/d"},
-        )
-        for partition, each in admin.assignments.items()
-    ]
-    plan = Plan(cluster_id="fake", created_ms=0, moves=tuple(moves))
+    plan = between_log_dirs(admin)
     options = run_options(throttle="3MB/s")
     run.stage.after(30, lambda: control_of(run.stage).request(ControlRequest(stop="leave")))
     run.execute(plan, options)
