@@ -24,33 +24,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.assignors.base import Assignor
-from restow.assignors.group import NumberedGroup, in_line
+from restow.assignors.group import NumberedAssignor, NumberedGroup
 from restow.assignors.names import partitions_of
 from restow.assignors.rows import PartitionRow, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from restow.assignors.base import Dealt, PartitionRacks
-    from restow.model import Member, Rack, TopicPartition
+    from restow.model import Rack, TopicPartition
 
 
-class Range(Assignor):
+class Range(NumberedAssignor):
     """Consecutive ranges of each topic."""
 
     name = "range"
+    in_line = True
 
-    def assign(
-        self,
-        partitions: Mapping[str, int],
-        members: Sequence[Member],
-        partition_racks: PartitionRacks | None = None,
-    ) -> Dealt:
-        group = NumberedGroup.of(partitions, members, in_line)
-        if partition_racks is not None and any(m.rack for m in members):
+    def share_out(self, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Dealt:
+        if partition_racks is not None and any(member.rack for member in group.members):
             tables = _tables(group, partition_racks)
             if any(table.calls_for_matching for table in tables):
                 return group.assignment(_matched(group, tables))

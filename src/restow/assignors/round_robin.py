@@ -10,29 +10,21 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from restow.assignors.base import Assignor
-from restow.assignors.group import NumberedGroup, in_line
+from restow.assignors.group import NumberedAssignor, NumberedGroup
 from restow.assignors.names import partitions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from restow.assignors.base import Dealt, PartitionRacks
-    from restow.model import Member, TopicPartition
+    from restow.model import TopicPartition
 
 
-class RoundRobin(Assignor):
+class RoundRobin(NumberedAssignor):
     """Partitions in a row, members in a circle."""
 
     name = "roundrobin"
+    in_line = True
 
-    def assign(
-        self,
-        partitions: Mapping[str, int],
-        members: Sequence[Member],
-        partition_racks: PartitionRacks | None = None,  # noqa: ARG002 (Kafka's ignores racks too)
-    ) -> Dealt:
-        group = NumberedGroup.of(partitions, members, in_line)
+    def share_out(self, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Dealt:  # noqa: ARG002 (Kafka's ignores racks too)
         return group.assignment(group.around() if group.uniform else _around_the_circle(group))
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.assignors.base import Assignor
 from restow.assignors.claims import read_claims
 from restow.assignors.cycles import settle, swap
 from restow.assignors.deal import deal
 from restow.assignors.gentle import share_out_gently
-from restow.assignors.group import NOBODY, NumberedGroup, by_id
+from restow.assignors.group import NOBODY, NumberedAssignor, NumberedGroup
 from restow.assignors.kinds import Kinds
 from restow.assignors.leveling import is_level, level
 from restow.assignors.rows import PartitionRow
@@ -30,7 +29,7 @@ from restow.assignors.user_data import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -40,16 +39,10 @@ if TYPE_CHECKING:
     from restow.model import Member, TopicPartition
 
 
-class _Sticking(Assignor):
+class _Sticking(NumberedAssignor):
     """The common part of both: previous owners, the new balance, the partitions that are kept."""
 
-    def assign(
-        self,
-        partitions: Mapping[str, int],
-        members: Sequence[Member],
-        partition_racks: PartitionRacks | None = None,
-    ) -> Dealt:
-        group = NumberedGroup.of(partitions, members, by_id)
+    def share_out(self, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Dealt:
         if not group.members or not group.partition_count:
             return group.assignment([[] for _ in group.members])
         claims = read_claims(group, self.claim)

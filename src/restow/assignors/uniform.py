@@ -22,37 +22,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.assignors.base import Assignor
 from restow.assignors.claims import read_claims
 from restow.assignors.deal import deal
-from restow.assignors.group import NOBODY, NumberedGroup, by_id
+from restow.assignors.group import NOBODY, NumberedAssignor, NumberedGroup
 from restow.assignors.kinds import Kinds
 from restow.assignors.sticky import answer, balance_exactly
 from restow.assignors.user_data import Claim
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import NDArray
 
     from restow.assignors.base import Dealt, PartitionRacks
     from restow.assignors.claims import Claims
     from restow.assignors.rows import PartitionRow
-    from restow.model import Member
 
 
-class Uniform(Assignor):
+class Uniform(NumberedAssignor):
     """The broker's default since Kafka 4: even, and what can stay stays."""
 
     name = "uniform"
 
-    def assign(
-        self,
-        partitions: Mapping[str, int],
-        members: Sequence[Member],
-        partition_racks: PartitionRacks | None = None,  # noqa: ARG002 (Kafka's ignores racks too)
-    ) -> Dealt:
-        group = NumberedGroup.of(partitions, members, by_id)
+    def share_out(self, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Dealt:  # noqa: ARG002 (Kafka's ignores racks too)
         if not group.members or not group.partition_count:
             return group.assignment([[] for _ in group.members])
         claims = read_claims(group, lambda member: Claim(member.owned, member.generation))
@@ -68,16 +58,10 @@ class RackUniform(Uniform):
 
     name = "rack-uniform"
 
-    def assign(
-        self,
-        partitions: Mapping[str, int],
-        members: Sequence[Member],
-        partition_racks: PartitionRacks | None = None,
-    ) -> Dealt:
-        group = NumberedGroup.of(partitions, members, by_id)
+    def share_out(self, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Dealt:
         kinds = Kinds.of(group, partition_racks) if group.members and group.partition_count else None
         if kinds is None or (kinds.far is None and kinds.racks is None):
-            return super().assign(partitions, members)
+            return super().share_out(group, partition_racks)
         claims = read_claims(group, lambda member: Claim(member.owned, member.generation))
         return answer(group, claims, _balanced(kinds, group, claims))
 
