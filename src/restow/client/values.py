@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from restow.model import Copy
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -75,6 +77,10 @@ class ReplicaOnDisk:
     size_bytes: int
     lag_messages: int
     future: bool
+
+    def copy_on(self, broker: BrokerId) -> Copy:
+        """Return it as a snapshot has it: without its partition, and with its broker."""
+        return Copy(broker, self.log_dir, self.size_bytes, self.lag_messages, self.future)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,15 +147,7 @@ def _copies(disks: Mapping[BrokerId, BrokerLogDirs]) -> dict[TopicPartition, tup
     found: dict[TopicPartition, list[Copy]] = {}
     for broker, answer in sorted(disks.items()):
         for each in answer.replicas:
-            found.setdefault(each.partition, []).append(
-                Copy(
-                    broker=broker,
-                    log_dir=each.log_dir,
-                    size_bytes=each.size_bytes,
-                    lag_messages=each.lag_messages,
-                    future=each.future,
-                )
-            )
+            found.setdefault(each.partition, []).append(each.copy_on(broker))
     return {partition: tuple(copies) for partition, copies in found.items()}
 
 

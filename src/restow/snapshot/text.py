@@ -15,6 +15,7 @@ topics, `"groups"` may list consumer groups; a member is its id, its rack, and t
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from sys import intern
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,23 +90,7 @@ def write_snapshot(snapshot: Snapshot, path: str | PathLike[str]) -> None:
 
 
 def _broker_fields(broker: LiveBroker) -> dict[str, object]:
-    return {
-        "id": broker.id,
-        "host": broker.host,
-        "port": broker.port,
-        "rack": broker.rack,
-        "log_dirs": [
-            {
-                "path": each.path,
-                "total_bytes": each.total_bytes,
-                "usable_bytes": each.usable_bytes,
-                "failed": each.failed,
-                "cordoned": each.cordoned,
-            }
-            for each in broker.log_dirs
-        ],
-        "configs": dict(sorted(broker.configs.items())),
-    }
+    return asdict(broker) | {"configs": dict(sorted(broker.configs.items()))}
 
 
 def _topic_text(topic: Topic) -> str:

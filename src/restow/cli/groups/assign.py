@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -92,13 +92,7 @@ class GroupReport:
             "partitions": dict(self.partitions),
             "assignment": {member: self.by_topic(member) for member in self.after},
             "unassigned": {topic: list(partitions) for topic, partitions in self.unassigned.items()},
-            "comparison": {
-                "balance_score": self.comparison.balance_score,
-                "balance_score_before": self.comparison.balance_score_before,
-                "moved": self.comparison.moved,
-                "revoked": self.comparison.revoked,
-                "counts": dict(self.comparison.counts),
-            },
+            "comparison": asdict(self.comparison),
         }
 
 

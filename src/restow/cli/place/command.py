@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -90,10 +90,7 @@ class PlaceReport:
                 {"partition": partition, "replicas": list(replicas), "new": partition in self.new}
                 for partition, replicas in self.assignment.items()
             ],
-            "brokers": [
-                {"id": load.id, "rack": load.rack, "replicas": load.replicas, "leaders": load.leaders}
-                for load in verdict.loads
-            ],
+            "brokers": [asdict(load) for load in verdict.loads],
             "evaluation": {
                 "replicas_max_over_mean": verdict.replicas_max_over_mean,
                 "leaders_max_over_mean": verdict.leaders_max_over_mean,

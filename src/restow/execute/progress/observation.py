@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from restow.client import BrokerError
 from restow.execute.run.steps import partitions_of
-from restow.model import Copy, TopicPartition
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from restow.client import Admin, PartitionReassignment
-    from restow.model import BrokerId, LogDir, Partition, Step
+    from restow.model import BrokerId, Copy, LogDir, Partition, Step, TopicPartition
     from restow.runtime.clock import Clock
 
 
@@ -129,13 +128,7 @@ async def look(admin: Admin, clock: Clock, in_progress: Iterable[TopicPartition]
         dirs[broker] = told.log_dirs
         for each in told.replicas:
             here = (futures if each.future else copies).setdefault(each.partition, {})
-            here[broker] = Copy(
-                broker=broker,
-                log_dir=each.log_dir,
-                size_bytes=each.size_bytes,
-                lag_messages=each.lag_messages,
-                future=each.future,
-            )
+            here[broker] = each.copy_on(broker)
     return Observation(
         at_s=clock.monotonic_s(),
         alive=alive,

@@ -73,9 +73,9 @@ def rates(
     runs = leadership(assignment)
     readings = _sizes(replicas, f.broadcast(runs) if windows.few_leaders else runs.hint("shuffle_hash"))
     if offsets is not None:
-        readings = readings.unionByName(_ends(offsets))
+        readings = readings.unionByName(_ends(offsets), allowMissingColumns=True)
     if groups is not None:
-        readings = readings.unionByName(_commits(groups))
+        readings = readings.unionByName(_commits(groups), allowMissingColumns=True)
     return readings.repartition(*PARTITION).mapInArrow(_rater(windows), TABLE.schema)
 
 
@@ -126,7 +126,6 @@ def _ends(offsets: DataFrame) -> DataFrame:
         f.lit(0).cast("bigint").alias("guard"),
         f.col("earliest").alias("floor"),
         f.col("leader_epoch").alias("epoch"),
-        f.lit(None).cast("int").alias("followers"),
     )
 
 
@@ -139,7 +138,4 @@ def _commits(groups: DataFrame) -> DataFrame:
         f.unix_micros(AT).alias("at_us"),
         f.col("committed").alias("value"),
         f.lit(0).cast("bigint").alias("guard"),
-        f.lit(None).cast("bigint").alias("floor"),
-        f.lit(None).cast("int").alias("epoch"),
-        f.lit(None).cast("int").alias("followers"),
     )
