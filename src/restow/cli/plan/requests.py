@@ -23,8 +23,13 @@ class PlanCommand(NamedTuple):
     command: Callable[..., Answer]
 
 
-def _balance(options: PlanOptions) -> Answer:
-    return options.plan(balance=True)
+def _asks(**wish: bool) -> Callable[..., Answer]:
+    """Return a command that needs no argument to say what it asks for."""
+
+    def command(options: PlanOptions) -> Answer:
+        return options.plan(**wish)
+
+    return command
 
 
 def _add_brokers(
@@ -66,18 +71,6 @@ def _change_rf(
 ) -> Answer:
     factors = replication_factors_of(options.exclusions.only_topics, replicas)
     return options.plan(replication_factors=factors)
-
-
-def _fix_racks(options: PlanOptions) -> Answer:
-    return options.plan(fix_racks=True)
-
-
-def _leaders(options: PlanOptions) -> Answer:
-    return options.plan(leaders=True)
-
-
-def _disks(options: PlanOptions) -> Answer:
-    return options.plan(disks=True)
 
 
 def _relieve(
@@ -126,7 +119,7 @@ Examples:
   $ restow plan balance -b localhost:9092 -o plan.json
   $ restow plan balance --snapshot now.json --load load.json --band 0.05 --drain 3
 """,
-        _balance,
+        _asks(balance=True),
     ),
     "add-brokers": PlanCommand(
         "Give new brokers their share.",
@@ -195,7 +188,7 @@ Nothing else moves. The plan names partitions that cannot move now, and is then 
 Examples:
   $ restow plan fix-racks -b localhost:9092 -o plan.json
 """,
-        _fix_racks,
+        _asks(fix_racks=True),
     ),
     "leaders": PlanCommand(
         "Even out leaders; no data moves.",
@@ -206,7 +199,7 @@ copied. Partitions with a lagging replica keep their leaders, and the plan names
 Examples:
   $ restow plan leaders -b localhost:9092 -o plan.json
 """,
-        _leaders,
+        _asks(leaders=True),
     ),
     "disks": PlanCommand(
         "Even out log dirs within brokers.",
@@ -217,7 +210,7 @@ file system. Nothing crosses the network. Cordoned log dirs get nothing. The pla
 Examples:
   $ restow plan disks -b localhost:9092 -o plan.json
 """,
-        _disks,
+        _asks(disks=True),
     ),
     "relieve": PlanCommand(
         "Move load off brokers above a limit.",
