@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
+INT8 = struct.Struct(">b")
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
+INT64 = struct.Struct(">q")
 NO_TAGS = b"\x00"
 _NULL_INT16 = INT16.pack(-1)
 

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from restow.errors import RestowError
+from restow.wire.primitives import INT8, INT16, INT32, INT64, varint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-_INT8 = struct.Struct(">b")
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
 _LONGEST_STRING_BYTES = 2**15 - 1
 _LENGTH_BITS = 35
 _UUID_BYTES = 16
@@ -30,32 +27,20 @@ def string(text: str) -> bytes:
         raise InvalidGroupRecord(
             f"a text of {len(data)} bytes cannot be written: a record holds {_LONGEST_STRING_BYTES} at most"
         )
-    return _INT16.pack(len(data)) + data
+    return INT16.pack(len(data)) + data
 
 
 def nullable_string(text: str | None) -> bytes:
-    return _INT16.pack(-1) if text is None else string(text)
+    return INT16.pack(-1) if text is None else string(text)
 
 
 def sized_bytes(data: bytes) -> bytes:
-    return _INT32.pack(len(data)) + data
-
-
-def varint(number: int) -> bytes:
-    """Encode an unsigned varint."""
-    data = bytearray()
-    while number > 0x7F:
-        data.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*data, number))
+    return INT32.pack(len(data)) + data
 
 
 def compact_string(text: str | None) -> bytes:
     """Encode a text, or null, as flexible versions do."""
-    if text is None:
-        return b"\0"
-    data = text.encode()
-    return varint(len(data) + 1) + data
+    return b"\0" if text is None else compact_bytes(text.encode())
 
 
 def compact_bytes(data: bytes) -> bytes:
@@ -64,12 +49,6 @@ def compact_bytes(data: bytes) -> bytes:
 
 def compact_array(elements: Sequence[bytes]) -> bytes:
     return b"".join((varint(len(elements) + 1), *elements))
-
-
-def tagged_fields(fields: Mapping[int, bytes]) -> bytes:
-    """Encode the end of a structure: its optional fields by tag."""
-    parts = [varint(tag) + varint(len(data)) + data for tag, data in sorted(fields.items())]
-    return b"".join((varint(len(parts)), *parts))
 
 
 class FieldReader:
@@ -84,16 +63,16 @@ class FieldReader:
         self.flexible = False
 
     def int8(self) -> int:
-        return self._number(_INT8)
+        return self._number(INT8)
 
     def int16(self) -> int:
-        return self._number(_INT16)
+        return self._number(INT16)
 
     def int32(self) -> int:
-        return self._number(_INT32)
+        return self._number(INT32)
 
     def int64(self) -> int:
-        return self._number(_INT64)
+        return self._number(INT64)
 
     def string(self) -> str:
         text = self.nullable_string()

@@ -7,12 +7,12 @@ without a value is a tombstone.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from restow.cluster.groups.consumer.records import ConsumerGroupKey, read_consumer_key
 from restow.cluster.groups.fields import FieldReader, InvalidGroupRecord, nullable_string, sized_bytes, string
+from restow.wire.primitives import INT16, INT32, INT64
 
 OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2
@@ -21,10 +21,6 @@ FLEXIBLE_VERSION = 4
 _EXPIRING_OFFSET_VERSION = 1
 _NO_TIMESTAMP = -1
 _NO_LEADER_EPOCH = -1
-
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
 
 
 class OffsetKey(NamedTuple):
@@ -79,15 +75,15 @@ class GroupValue:
 
 def encode_offset_key(key: OffsetKey) -> bytes:
     return (
-        _INT16.pack(OFFSET_KEY_VERSIONS[-1])
+        INT16.pack(OFFSET_KEY_VERSIONS[-1])
         + string(key.group)
         + string(key.topic)
-        + _INT32.pack(key.partition)
+        + INT32.pack(key.partition)
     )
 
 
 def encode_group_key(key: GroupKey) -> bytes:
-    return _INT16.pack(GROUP_KEY_VERSION) + string(key.group)
+    return INT16.pack(GROUP_KEY_VERSION) + string(key.group)
 
 
 def decode_key(data: bytes) -> OffsetKey | GroupKey | ConsumerGroupKey | None:
@@ -112,20 +108,20 @@ def encode_offset_value(value: OffsetValue) -> bytes:
     if value.expires_at_ms is None:
         return b"".join(
             (
-                _INT16.pack(VALUE_VERSION),
-                _INT64.pack(value.offset),
-                _INT32.pack(value.leader_epoch),
+                INT16.pack(VALUE_VERSION),
+                INT64.pack(value.offset),
+                INT32.pack(value.leader_epoch),
                 string(value.metadata),
-                _INT64.pack(value.committed_at_ms),
+                INT64.pack(value.committed_at_ms),
             )
         )
     return b"".join(
         (
-            _INT16.pack(_EXPIRING_OFFSET_VERSION),
-            _INT64.pack(value.offset),
+            INT16.pack(_EXPIRING_OFFSET_VERSION),
+            INT64.pack(value.offset),
             string(value.metadata),
-            _INT64.pack(value.committed_at_ms),
-            _INT64.pack(value.expires_at_ms),
+            INT64.pack(value.committed_at_ms),
+            INT64.pack(value.expires_at_ms),
         )
     )
 
@@ -149,13 +145,13 @@ def decode_offset_value(data: bytes) -> OffsetValue:
 def encode_group_value(value: GroupValue) -> bytes:
     """Encode as version 3."""
     parts = [
-        _INT16.pack(VALUE_VERSION),
+        INT16.pack(VALUE_VERSION),
         string(value.protocol_type),
-        _INT32.pack(value.generation),
+        INT32.pack(value.generation),
         nullable_string(value.protocol_name),
         nullable_string(value.leader),
-        _INT64.pack(_NO_TIMESTAMP if value.state_since_ms is None else value.state_since_ms),
-        _INT32.pack(len(value.members)),
+        INT64.pack(_NO_TIMESTAMP if value.state_since_ms is None else value.state_since_ms),
+        INT32.pack(len(value.members)),
     ]
     for member in value.members:
         parts += (
@@ -163,8 +159,8 @@ def encode_group_value(value: GroupValue) -> bytes:
             nullable_string(member.instance_id),
             string(member.client_id),
             string(member.client_host),
-            _INT32.pack(member.rebalance_timeout_ms),
-            _INT32.pack(member.session_timeout_ms),
+            INT32.pack(member.rebalance_timeout_ms),
+            INT32.pack(member.session_timeout_ms),
             sized_bytes(member.subscription),
             sized_bytes(member.assignment),
         )

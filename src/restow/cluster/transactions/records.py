@@ -22,7 +22,6 @@ _KEY_VERSION = 0
 _VALUE_VERSION = 0
 _FLEXIBLE_VERSION = 1
 _PREVIOUS_PRODUCER_TAG = 0
-_INT64 = struct.Struct(">q")
 _VALUE_HEAD = struct.Struct(">hqhib")
 _TIMES = struct.Struct(">qq")
 

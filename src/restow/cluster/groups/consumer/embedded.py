@@ -6,23 +6,21 @@ to read what its classic members say, and to write what they read.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.groups.fields import FieldReader, string
 from restow.model import TopicPartition, by_topic
+from restow.wire.primitives import INT16, INT32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PROTOCOL_TYPE = "consumer"
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
 _FIRST_WITH_OWNED = 1
 _FIRST_WITH_GENERATION = 2
 _FIRST_WITH_RACK = 3
 _LAST = 3
-_NULL = _INT32.pack(-1)
+_NULL = INT32.pack(-1)
 
 
 class Subscription(NamedTuple):
@@ -60,9 +58,9 @@ def decode_assignment(data: bytes) -> tuple[tuple[TopicPartition, ...], bytes]:
 def encode_assignment(partitions: Iterable[TopicPartition], version: int) -> bytes:
     """Encode an assignment in the version of the member's subscription."""
     topics = by_topic(sorted(partitions))
-    parts = [_INT16.pack(max(0, min(version, _LAST))), _INT32.pack(len(topics))]
+    parts = [INT16.pack(max(0, min(version, _LAST))), INT32.pack(len(topics))]
     for topic, numbers in topics.items():
-        parts += (string(topic), _INT32.pack(len(numbers)), *(_INT32.pack(each) for each in numbers))
+        parts += (string(topic), INT32.pack(len(numbers)), *(INT32.pack(each) for each in numbers))
     return b"".join((*parts, _NULL))
 
 

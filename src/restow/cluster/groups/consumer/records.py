@@ -25,9 +25,9 @@ from restow.cluster.groups.fields import (
     compact_bytes,
     compact_string,
     string,
-    tagged_fields,
 )
 from restow.model import by_topic
+from restow.wire.primitives import tags as tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
