@@ -32,3 +32,11 @@ def page_of(total: int, number: int, size: int) -> tuple[int, int]:
     """Return the number of the nearest page, and how many there are."""
     pages = max(1, ceil(total / size))
     return min(max(number, 1), pages), pages
+
+
+def thinned(points: Sequence[T], most: int) -> Sequence[T]:
+    """Return at most so many points, with the first and the last."""
+    if len(points) <= most:
+        return points
+    step = (len(points) - 1) / (most - 1)
+    return [points[round(number * step)] for number in range(most)]

@@ -14,7 +14,7 @@ from restow.ui.addresses import plan_address, rehearsal_address
 from restow.ui.bars import span
 from restow.ui.forms import command_fields
 from restow.ui.frame import Shown, at, hidden, live, pager
-from restow.ui.lists import paged
+from restow.ui.lists import paged, thinned
 from restow.ui.pages.plans import job_parts
 
 if TYPE_CHECKING:
@@ -180,7 +180,8 @@ def _progress(told: Mapping[str, Any]) -> str:
         last_s = at_s
         points.append((_at(told, at_s), total))
     return lines(
-        [Line(name="received by all brokers", points=tuple(_thin(points)))], label="bytes copied over time"
+        [Line(name="received by all brokers", points=tuple(thinned(points, _POINTS)))],
+        label="bytes copied over time",
     )
 
 
@@ -193,17 +194,10 @@ def _under_way(told: Mapping[str, Any]) -> str:
         number += change
         points.append((_at(told, at_s), float(number)))
     return lines(
-        [Line(name="steps under way", points=tuple(_thin(points)))],
+        [Line(name="steps under way", points=tuple(thinned(points, _POINTS)))],
         unit="",
         label="steps under way, over time",
     )
-
-
-def _thin(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
-    if len(points) <= _POINTS:
-        return points
-    step = (len(points) - 1) / (_POINTS - 1)
-    return [points[round(number * step)] for number in range(_POINTS)]
 
 
 def _disks(told: Mapping[str, Any]) -> str:
@@ -211,7 +205,7 @@ def _disks(told: Mapping[str, Any]) -> str:
     drawn = [
         Line(
             name=f"broker {each['broker']} {each['path']}",
-            points=tuple(_thin([(_at(told, at_s), float(used)) for at_s, used in each["used"]])),
+            points=tuple(thinned([(_at(told, at_s), float(used)) for at_s, used in each["used"]], _POINTS)),
         )
         for each in fullest
     ]

@@ -22,7 +22,7 @@ from restow.sizes import count, human_bytes, human_duration, human_rate
 from restow.ui.addresses import run_address
 from restow.ui.bars import progress, span
 from restow.ui.frame import Shown, address, at, live, pager, run_link
-from restow.ui.lists import paged
+from restow.ui.lists import paged, thinned
 from restow.ui.pages.links import broker_link, ids, partition_link
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _ROWS = 100
 _EVENTS = 200
 _COPIES = 30
+_POINTS = 400
 RUN_HEADS = ("run", "plan", "outcome", "began", "took", "predicted", "off by", "moves", "to copy", "by")
 
 
@@ -291,7 +292,7 @@ def over_time(book: RunBook) -> str:
     if len(book.copied) > 1:
         drawn.append(_line("copied", [(round(1000 * at_s), size) for at_s, size in book.copied], from_ms))
     if len(book.arrived_bytes) > 1:
-        arrived = _thinned([(book.began_ms, 0), *book.arrived_bytes])
+        arrived = thinned([(book.began_ms, 0), *book.arrived_bytes], _POINTS)
         drawn.append(_line("moves that have arrived", arrived, 0))
     if predicted is not None and len(predicted.curve) > 1:
         ahead = [(round(1000 * at_s), size) for at_s, size in predicted.curve]
@@ -307,14 +308,6 @@ def _timeline(book: RunBook) -> str:
 def _line(name: str, points: Sequence[tuple[int, float]], from_ms: int, kind: str = "") -> Line:
     moved = tuple(((from_ms + at_ms) / 1000, float(size)) for at_ms, size in points)
     return Line(name=name, points=moved, kind=kind)
-
-
-def _thinned(points: Sequence[tuple[int, int]], most: int = 400) -> Sequence[tuple[int, int]]:
-    """Return at most so many points, with the first and the last."""
-    if len(points) <= most:
-        return points
-    step = (len(points) - 1) / (most - 1)
-    return [points[round(number * step)] for number in range(most)]
 
 
 def _moves(book: RunBook, number: int) -> str:
