@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import re
 from math import inf
+from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PREFIXES = ("", "k", "M", "G", "T", "P")
 _WRITTEN = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[A-Za-z]*?)(?P<per_s>/s|ps)?", re.ASCII)
@@ -35,6 +39,13 @@ def count(number: int, noun: str) -> str:
     if number != 1:
         noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun}"
+
+
+def some(items: Iterable[object], most: int = 5, between: str = ", ") -> str:
+    """Return the first few items, and how many more there are: `a, b and 3 more`."""
+    listed = list(items)
+    more = f"{between.rstrip(', ')} and {len(listed) - most:,} more" if len(listed) > most else ""
+    return between.join(map(str, listed[:most])) + more
 
 
 def human_bytes(number: float | None) -> str:

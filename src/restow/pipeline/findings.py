@@ -13,6 +13,7 @@ from restow.model import TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS, LoadModel, Resource
 from restow.pipeline.names import partition_value, value_of
 from restow.pipeline.schemas import AT, CLUSTER, VERSION
+from restow.sizes import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,8 +87,7 @@ def _why_empty(root: Path, lake: str, cluster_id: str) -> str:
         return f"no job has run on the lake {lake!r} yet: `restow pipeline run --lake {lake}` computes them"
     if not others:
         return f"{lake!r} has no samples: `restow collect --lake {lake}` takes them"
-    named = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")
-    return f"the lake {lake!r} is of other clusters ({named}), not of {cluster_id}"
+    return f"the lake {lake!r} is of other clusters ({some(others, 3)}), not of {cluster_id}"
 
 
 def _batches(files: Sequence[Path], columns: Sequence[str] | None) -> Iterator[Any]:

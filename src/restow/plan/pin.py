@@ -14,14 +14,13 @@ from restow.model import ANY_DIR, Move, Plan
 from restow.plan.judge.waves import check_sound
 from restow.plan.request.request import settled
 from restow.plan.schedule.schedule import order_of
+from restow.sizes import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from restow.model import BrokerId, Limits, Partition, Snapshot, Topic, TopicPartition
     from restow.plan.request.request import RequestedLimits
-
-_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +51,13 @@ def plan_from_targets(
     problems = [problem for target in wanted if (problem := _problem(snapshot, target))]
     problems += _twice(wanted)
     if problems:
-        raise ImpossiblePlan(_listed(problems))
+        raise ImpossiblePlan(some(problems, between="; "))
     moves = tuple(move for target in wanted if (move := _move(snapshot, target)))
     keep = settled(limits, moves)
     order = order_of(moves, snapshot, keep)
     if order.stuck:
         raise ImpossiblePlan(
-            _listed([f"{step.partition}: {reason}" for step, reason in order.stuck])
+            some([f"{step.partition}: {reason}" for step, reason in order.stuck], between="; ")
             + ". Make room there, choose another log dir or broker, or raise the limit"
         )
     plan = Plan(
@@ -210,9 +209,3 @@ def _move(snapshot: Snapshot, target: Target) -> Move | None:
     return pinned_move(
         target.partition, partition, after=target.replicas, log_dirs=target.log_dirs, reason=target.reason
     )
-
-
-def _listed(problems: list[str]) -> str:
-    """List the first few problems, and how many more there are."""
-    more = len(problems) - _NAMED
-    return "; ".join(problems[:_NAMED]) + (f"; and {more:,} more" if more > 0 else "")

@@ -46,8 +46,7 @@ from restow.rehearse.telling import (
 )
 from restow.runtime.clock import SystemClock
 from restow.runtime.loop import rare_garbage_collection
-from restow.sizes import parse_size
-from restow.verify.evidence import some
+from restow.sizes import parse_size, some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

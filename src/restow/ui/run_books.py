@@ -17,7 +17,7 @@ from restow.execute.progress.status import STATUS_FILE, read_status
 from restow.execute.run.lock import holder_of
 from restow.plan.files.text import partition_of, step_of
 from restow.runtime.disk import SystemDisk
-from restow.sizes import count, human_bytes
+from restow.sizes import count, human_bytes, some
 from restow.ui.large_files import run_start
 from restow.ui.moves import ListedMoves
 
@@ -210,7 +210,7 @@ class RunBook:
         for name in names:
             self.times.setdefault(name, PartitionTimes(at_ms))
         self.outcome, self.ended_ms = None, None
-        return f"submits {_some(names)}"
+        return f"submits {some(names, _SHOWN)}"
 
     def _finished(self, facts: Mapping[str, Any], at_ms: int) -> str:
         names = _named(facts["steps"])
@@ -223,7 +223,7 @@ class RunBook:
                 self.arrived += 1
             times.ended_ms = at_ms
         self.arrived_bytes.append((at_ms, done))
-        return f"{_some(names)} arrived"
+        return f"{some(names, _SHOWN)} arrived"
 
     def _dropped(self, facts: Mapping[str, Any], at_ms: int) -> str:
         name = partition_of(facts["partition"])
@@ -231,10 +231,12 @@ class RunBook:
         return f"leaves out {name}: {facts['reason']}"
 
     def _cancelled(self, facts: Mapping[str, Any], at_ms: int) -> str:  # noqa: ARG002
-        return f"{_some(map(partition_of, facts['partitions']))} cancelled"
+        return f"{some(map(partition_of, facts['partitions']), _SHOWN)} cancelled"
 
     def _found(self, facts: Mapping[str, Any], at_ms: int) -> str:  # noqa: ARG002
-        return f"{_some(map(partition_of, facts['partitions']))} had been moved by another tool already"
+        return (
+            f"{some(map(partition_of, facts['partitions']), _SHOWN)} had been moved by another tool already"
+        )
 
     def _throttle(self, facts: Mapping[str, Any], at_ms: int) -> str:  # noqa: ARG002
         rates = {str(each["value"]) for each in facts["changes"] if str(each["value"] or "").isdecimal()}
@@ -341,9 +343,3 @@ def _named(steps: Iterable[Any]) -> list[TopicPartition]:
     """Return the partitions of steps. Their topics share their names."""
     names = (step_of(each).partition for each in steps)
     return [each._replace(topic=intern(each.topic)) for each in names]
-
-
-def _some(names: Iterable[object]) -> str:
-    given = list(map(str, names))
-    more = len(given) - _SHOWN
-    return ", ".join(given[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.model import Check, Verdict
-from restow.verify.evidence import fails, holds, none_of, some, unknown
+from restow.sizes import some
+from restow.verify.evidence import fails, holds, none_of, unknown
 
 if TYPE_CHECKING:
     from restow.model import BrokerId, Partition, Snapshot, TopicPartition

@@ -5,19 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.model import Check, CheckOutcome
-from restow.sizes import count
+from restow.sizes import count, some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-_SHOWN = 5
-
-
-def some(items: Iterable[object]) -> str:
-    """Return the first few items, and how many more there are."""
-    listed = [str(each) for each in items]
-    more = len(listed) - _SHOWN
-    return ", ".join(listed[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    from collections.abc import Sequence
 
 
 def holds(name: str, evidence: str) -> Check:

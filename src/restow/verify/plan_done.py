@@ -8,7 +8,8 @@ from restow.model import ANY_DIR, Check, CheckOutcome, Verdict
 from restow.plan.drift import REBASE, differences, ids_of, remade
 from restow.plan.judge.waves import violations_of
 from restow.plan.schedule.schedule import steps_of
-from restow.verify.evidence import fails, holds, none_of, some, unknown
+from restow.sizes import some
+from restow.verify.evidence import fails, holds, none_of, unknown
 from restow.verify.promises_kept import promise_checks
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from restow.model import ANY_DIR, Check, CheckOutcome, Verdict
 from restow.model.permissions import CLUSTER, RUN, TOPIC, Permissions
 from restow.plan.drift import REBASE, Drift, differences
-from restow.sizes import count
-from restow.verify.evidence import fails, holds, none_of, some, unknown
+from restow.sizes import count, some
+from restow.verify.evidence import fails, holds, none_of, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -9,7 +9,8 @@ import math
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from restow.verify.evidence import none_of, some, unknown
+from restow.sizes import some
+from restow.verify.evidence import none_of, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -11,7 +11,7 @@ from restow.cli.shared.drawing import clean
 from restow.cli.shared.tables import LABEL, NAME, NUMBER, Grid
 from restow.client import BrokerError, ClientError
 from restow.model import TopicPartition
-from restow.sizes import count, human_bytes
+from restow.sizes import count, human_bytes, some
 from restow.snapshot import hidden_topics
 
 if TYPE_CHECKING:
@@ -220,17 +220,13 @@ def _remarks(status: Status) -> Iterator[str]:
                 yield f"broker {line.id}, {state} log dirs: {clean(', '.join(paths))}"
 
 
-_NAMED = 5
-"""A sentence lists this many names and counts the rest."""
-
-
 def unseen(snapshot: Snapshot) -> Iterator[str]:
     """Yield one sentence for each missing part, with the reason."""
     yield from hidden(snapshot.hidden_topics)
     if snapshot.denied:
-        yield f"not allowed to see everything: {_some(snapshot.denied)} would be needed"
+        yield f"not allowed to see everything: {clean(some(snapshot.denied))} would be needed"
     if snapshot.unanswered:
-        yield f"no answer about log dirs from brokers {_some([str(each) for each in snapshot.unanswered])}"
+        yield f"no answer about log dirs from brokers {some(snapshot.unanswered)}"
 
 
 def hidden(topics: Sequence[str]) -> Iterator[str]:
@@ -238,10 +234,5 @@ def hidden(topics: Sequence[str]) -> Iterator[str]:
     if topics:
         yield (
             f"{count(len(topics), 'topic')} cannot be seen, because DESCRIBE on "
-            f"{'it' if len(topics) == 1 else 'them'} is not allowed: {_some(topics)}"
+            f"{'it' if len(topics) == 1 else 'them'} is not allowed: {clean(some(topics))}"
         )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return clean(", ".join(names[:_NAMED])) + (f" and {more:,} more" if more > 0 else "")

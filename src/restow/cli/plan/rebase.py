@@ -70,7 +70,7 @@ def _draw(
     console: Console, plan: Plan, view: PlanView, changed: Sequence[Difference], *, refused: bool
 ) -> None:
     from restow.cli.plan.show_view import draw
-    from restow.verify.evidence import some
+    from restow.sizes import some
 
     kinds = Counter(each.drift for each in changed)
     for drift, number in kinds.items():

@@ -64,7 +64,7 @@ def command(
 
 def _sentence(left: dict[str, Any]) -> str:
     from restow.plan.drift import REBASE
-    from restow.verify.evidence import some
+    from restow.sizes import some
 
     partitions, alone = left["partitions_left"], left["left_alone"]
     told = (

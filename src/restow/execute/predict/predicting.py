@@ -18,8 +18,7 @@ from restow.execute.throttle.regulator import MOST_CORRECTION
 from restow.plan.explain.view import traffic_of
 from restow.plan.flow.constants import FETCH_BYTES, RESPONSE_BYTES
 from restow.plan.schedule.traffic import Way
-from restow.sizes import count, human_bytes
-from restow.verify.evidence import some
+from restow.sizes import count, human_bytes, some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,9 +19,8 @@ from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, begun, take_back_run
 from restow.execute.throttle.throttles import RATES, REPLICAS, Setting
 from restow.model import Plan
-from restow.sizes import count
+from restow.sizes import count, some
 from restow.snapshot import capture
-from restow.verify.evidence import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

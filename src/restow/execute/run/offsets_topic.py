@@ -13,8 +13,8 @@ from restow.client import BrokerError, ClientError, ConfigResource, NewTopic
 from restow.model import Broker
 from restow.model.permissions import RUN_GROUP
 from restow.placement import place
-from restow.sizes import count
-from restow.verify.evidence import holds, some, unknown
+from restow.sizes import count, some
+from restow.verify.evidence import holds, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -31,10 +31,9 @@ from restow.plan.pin import topic_ids
 from restow.runtime.chance import SystemChance
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
-from restow.sizes import count
+from restow.sizes import count, some
 from restow.snapshot import capture
 from restow.verify import blocking, preflight
-from restow.verify.evidence import some
 
 if TYPE_CHECKING:
     from collections.abc import Collection

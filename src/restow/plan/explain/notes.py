@@ -11,7 +11,7 @@ from restow.plan.explain.groups import group_notes
 from restow.plan.explain.note import Note
 from restow.plan.goals import DEFAULT_BAND
 from restow.plan.request.promises import unsettled
-from restow.sizes import count
+from restow.sizes import count, some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,10 +170,9 @@ def _uneven_dirs(snapshot: Snapshot, asked: Asked, moves: Sequence[Move]) -> lis
                 uneven.append(f"{broker.id}:{path} at {has[path] / share:.2f} × its share")
     if not uneven:
         return []
-    more = f" and {len(uneven) - _NAMED:,} more" if len(uneven) > _NAMED else ""
     return [
         Note(
-            text=f"{len(uneven):,} log dirs stay out of band: {', '.join(uneven[:_NAMED])}{more}. Single "
+            text=f"{len(uneven):,} log dirs stay out of band: {some(uneven, _NAMED)}. Single "
             "replicas are too large for the band, do not fit, or must not be touched",
             warning=True,
         )

@@ -15,7 +15,7 @@ from restow.errors import InvalidInput
 from restow.plan.explain.amounts import loads_of, sides_of
 from restow.plan.explain.explain import Unmet, unmet_of
 from restow.plan.request.promises import hindrance
-from restow.sizes import human_bytes
+from restow.sizes import human_bytes, some
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -143,9 +143,8 @@ class Why:
         """Explain one broker, or refuse an id that no broker has."""
         arrays = self._asked.arrays
         if broker not in arrays.index:
-            known = ", ".join(map(str, arrays.brokers[:10]))
-            more = f" and {len(arrays.brokers) - 10:,} more" if len(arrays.brokers) > 10 else ""
-            raise InvalidInput(f"there is no broker {broker} in this cluster: there are {known}{more}")
+            known = some(arrays.brokers, 10)
+            raise InvalidInput(f"there is no broker {broker} in this cluster: there are {known}")
         comes = [move for move in self._plan.moves if broker in move.adding]
         goes = [move for move in self._plan.moves if broker in move.removing]
         goals = tuple(self._goals(broker))

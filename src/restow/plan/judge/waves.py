@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from restow.errors import RestowError
 from restow.model import ANY_DIR, Snapshot
 from restow.plan.judge.evaluate import PlanViolation
+from restow.sizes import some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Plan, Step, TopicPartition
 
     Place = tuple[BrokerId, str]
-
-_NAMED = 5
 
 
 class _LogDirs:
@@ -109,8 +108,7 @@ def violations_of(plan: Plan, snapshot: Snapshot | None = None) -> tuple[PlanVio
 
 def told(violations: Sequence[PlanViolation]) -> str:
     """Name the first of them, in a line."""
-    some = "; ".join(f"{each.where}: {each.rule} ({each.what})" for each in violations[:_NAMED])
-    return some + (f"; and {len(violations) - _NAMED:,} more" if len(violations) > _NAMED else "")
+    return some((f"{each.where}: {each.rule} ({each.what})" for each in violations), between="; ")
 
 
 def check_sound(plan: Plan, snapshot: Snapshot | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.errors import InvalidInput
-from restow.sizes import count
+from restow.sizes import count, some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from restow.plan.request.request import PlanRequest
     from restow.plan.search.arrays import Arrays
     from restow.plan.search.problem import Bools
-
-_NAMED = 5
 
 
 def check_numbers(request: PlanRequest) -> None:
@@ -135,5 +133,4 @@ def check_replacements(arrays: Arrays, request: PlanRequest, slots: Slots) -> No
 
 
 def _named(arrays: Arrays, found: Sequence[tuple[int, int, int]]) -> str:
-    names = ", ".join(str(arrays.names[number]) for number, _, _ in found[:_NAMED])
-    return names + (f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else "")
+    return some(arrays.names[number] for number, _, _ in found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
 from restow.html.plots import meter
-from restow.sizes import count, human_duration
+from restow.sizes import count, human_duration, some
 from restow.ui.forms import choice, text_field
 from restow.ui.frame import Shown, address, at, live, pager
 from restow.ui.lists import paged
@@ -15,11 +15,10 @@ from restow.ui.pages.cluster import away_banner
 from restow.ui.pages.links import broker_link, partition_link
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from restow.client import GroupLag
     from restow.client.values import GroupMember
-    from restow.model import TopicPartition
     from restow.ui.watching import ClusterLook
 
 _ROWS = 200
@@ -147,14 +146,9 @@ def _member(member: GroupMember, found: GroupLag) -> tuple[object, ...]:
         member.client_id,
         member.host,
         member.rack or "–",
-        f"{count(len(member.held), 'partition')}: {_some(member.held)}" if member.held else "nothing",
+        f"{count(len(member.held), 'partition')}: {some(member.held, _NAMED)}" if member.held else "nothing",
         f"{sum(lags):,}",
     )
-
-
-def _some(names: Sequence[TopicPartition]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(map(str, names[:_NAMED])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _partitions(found: GroupLag, name: str, number: int) -> str:
