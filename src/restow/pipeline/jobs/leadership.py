@@ -74,15 +74,18 @@ def newest(rows: DataFrame, *per: str) -> DataFrame:
     return rows.join(f.broadcast(last), on=[*by, AT], how="left_semi")
 
 
-ONE_LOOK_S = 60
+_ONE_LOOK_S = 60
 """The answers of one sample are at most this far apart, slow brokers included."""
 
 
 def current(assignment: DataFrame) -> DataFrame:
     """Return the rows of every topic's newest answer, without deleted topics."""
-    topics = assignment.groupBy(CLUSTER, "topic").agg(f.max(AT).alias(AT))
-    clusters = topics.groupBy(CLUSTER).agg(f.max(AT).alias("last"))
-    there = topics.join(f.broadcast(clusters), CLUSTER).where(
-        f.unix_micros(AT) >= f.unix_micros("last") - ONE_LOOK_S * 1_000_000
-    )
-    return assignment.join(f.broadcast(there.drop("last")), [CLUSTER, "topic", AT], "left_semi")
+    topics = of_last_look(assignment.groupBy(CLUSTER, "topic").agg(f.max(AT).alias(AT)))
+    return assignment.join(f.broadcast(topics), [CLUSTER, "topic", AT], "left_semi")
+
+
+def of_last_look(rows: DataFrame) -> DataFrame:
+    """Return the rows of each cluster's last sample."""
+    last = rows.groupBy(CLUSTER).agg(f.max(AT).alias("last"))
+    recent = f.unix_micros(AT) >= f.unix_micros("last") - _ONE_LOOK_S * 1_000_000
+    return rows.join(f.broadcast(last), CLUSTER).where(recent).drop("last")

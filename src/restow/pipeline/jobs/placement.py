@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from restow.pipeline.jobs.leadership import ONE_LOOK_S, PARTITION, current, newest
-from restow.pipeline.schemas import AT, CLUSTER
+from restow.pipeline.jobs.leadership import PARTITION, current, newest, of_last_look
+from restow.pipeline.schemas import CLUSTER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -52,9 +52,4 @@ def _only(leads: Column, name: str) -> Column:
 
 def brokers(disks: DataFrame) -> DataFrame:
     """Return cluster, broker, rack and log_dir of every broker in the last sample, empty ones too."""
-    told = newest(disks, "broker")
-    last = told.groupBy(CLUSTER).agg(f.max(AT).alias("last"))
-    there = told.join(f.broadcast(last), CLUSTER).where(
-        f.unix_micros(AT) >= f.unix_micros("last") - ONE_LOOK_S * 1_000_000
-    )
-    return there.select(CLUSTER, "broker", "rack", "log_dir").distinct()
+    return of_last_look(newest(disks, "broker")).select(CLUSTER, "broker", "rack", "log_dir").distinct()
