@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from restow.cluster.groups.consumer.members import JOINING_EPOCH
@@ -70,10 +71,11 @@ class GroupCoordinator:
     ) -> None:
         self._clock = clock
         self._partition_for = partition_for
-        self._journal = journal
         self._config = config
         self._make_id = make_id
-        self._topics = topics
+        self._new_shard = partial(
+            Shard, clock=clock, journal=journal, config=config, make_id=make_id, topics=topics
+        )
         self._shards: dict[int, Shard] = {}
         self._expiry_timer: Timer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,14 +107,7 @@ class GroupCoordinator:
         """
         if partition in self._shards:
             return
-        shard = self._shards[partition] = Shard(
-            partition,
-            clock=self._clock,
-            journal=self._journal,
-            config=self._config,
-            make_id=self._make_id,
-            topics=self._topics,
-        )
+        shard = self._shards[partition] = self._new_shard(partition)
         try:
             await shard.load()
         except BaseException:
