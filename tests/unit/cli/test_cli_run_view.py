@@ -247,6 +247,7 @@ def test_summary_shows_the_moves_and_cleans_names() -> None:
         summary=Summary(
             run="20261115-082137",
             partitions_moved=12,
+            partitions_moved_before=3,
             partitions_left=1,
             copied_bytes=145_000_000,
             left_bytes=12_000_000,
@@ -266,7 +267,7 @@ def test_summary_shows_the_moves_and_cleans_names() -> None:
     assert "\x07" not in text
     for words in (
         "done in part: because",
-        "moved     12 partitions, 145 MB copied",
+        "moved     12 partitions, 145 MB copied; 3 before it was resumed",
         "took      81 s, 1.8 MB/s in all; broker 3 received 81.0 MB, 1.0 MB/s",
         "predicted 79 s (P10 70 s, P90 2.7 min), by the schedule",
         "left      1 partition, 12.0 MB to copy",

@@ -123,7 +123,10 @@ def test_resume_works_when_all_has_arrived_meanwhile(stage: Stage) -> None:
     stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
     asyncio.run(stage.clock.sleep(100))
     assert stage.replicas()[0] == (1, 3)
-    assert stage.resume(THROTTLED).is_good
+    outcome = stage.resume(THROTTLED)
+    assert outcome.is_good
+    assert outcome.summary is not None
+    assert (outcome.summary.partitions_moved, outcome.summary.partitions_moved_before) == (0, 1)
     assert stage.admin.set_ == {}
 
 
@@ -135,6 +138,7 @@ def test_resumed_run_counts_only_bytes_copied_since_it_was_resumed(stage: Stage)
     outcome = stage.resume(THROTTLED)
     assert outcome.is_good
     assert outcome.summary is not None
+    assert (outcome.summary.partitions_moved, outcome.summary.partitions_moved_before) == (1, 0)
     assert outcome.summary.copied_bytes == outcome.summary.busiest_bytes == 100 * MB - there
     assert stage.statuses[-1].report.done_bytes == 100 * MB
 

@@ -236,7 +236,9 @@ def draw_outcome(page: Console, outcome: RunOutcome) -> None:
 def rows_of(summary: Summary) -> list[tuple[str, str]]:
     """Return the summary as pairs of label and text."""
     moved = count(summary.partitions_moved, "partition")
-    rows = [("moved", f"{moved}, {human_bytes(summary.copied_bytes)} copied")]
+    before = summary.partitions_moved_before
+    earlier = f"; {before:,} before it was resumed" if before else ""
+    rows = [("moved", f"{moved}, {human_bytes(summary.copied_bytes)} copied{earlier}")]
     took = f"{human_duration(summary.seconds)}, {human_bytes(summary.mean_rate)}/s in all"
     if summary.busiest_bytes:
         took += (

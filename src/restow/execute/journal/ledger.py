@@ -95,6 +95,14 @@ class RunLedger:
         return self.outcome is None or bool(self.in_progress) or bool(reachable)
 
     @property
+    def arrived(self) -> frozenset[TopicPartition]:
+        """Return the partitions that have come to the end of their moves."""
+        reached = {step.partition: step.after for step in self.finished}
+        return frozenset(
+            move.partition for move in self.plan.moves if reached.get(move.partition) == move.after
+        )
+
+    @property
     def given_up(self) -> list[Step]:
         """The rest of the moves that were submitted and have neither arrived nor are in progress.
 

@@ -62,6 +62,9 @@ class Summary:
 
     run: str
     partitions_moved: int
+    """Partitions that have arrived since the run began or was resumed."""
+    partitions_moved_before: int = 0
+    """Partitions that had arrived before the run was resumed."""
     partitions_left: int
     """Partitions not begun, under way, or dropped."""
     copied_bytes: int

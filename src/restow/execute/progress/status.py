@@ -352,6 +352,7 @@ class RunReporter:
         return Summary(
             run=self._run,
             partitions_moved=len(self._begun) - len(not_moved),
+            partitions_moved_before=len(ledger.arrived - self._begun),
             partitions_left=len(left | ledger.dropped.keys()),
             copied_bytes=copied.copied_bytes,
             left_bytes=self._dropped_bytes(ledger)
