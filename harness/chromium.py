@@ -5,40 +5,24 @@ Playwright's own browsers are not used: they are downloads of several hundred me
 
 from __future__ import annotations
 
-import os
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from harness.debian import libraries, unpacked
+from harness.debian import Program, libraries, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@dataclass(frozen=True, slots=True)
-class Chromium:
-    """Chromium, and the libraries it needs."""
-
-    program: str
-    libraries: tuple[str, ...] = ()
-
-    def environment(self) -> dict[str, str]:
-        """Return its environment: ours, with its libraries before the system's."""
-        if not self.libraries:
-            return dict(os.environ)
-        return {**os.environ, "LD_LIBRARY_PATH": ":".join(self.libraries)}
-
-
 @cache
-def chromium() -> Chromium:
+def chromium() -> Program:
     """Find or fetch Chromium. Raises Missing if neither is possible."""
     if found := shutil.which("chromium"):
-        return Chromium(found)
+        return Program(found)
     root = unpacked("chromium", "110 MB")
-    return Chromium(str(root / "usr" / "lib" / "chromium" / "chromium"), libraries(root))
+    return Program(str(root / "usr" / "lib" / "chromium" / "chromium"), libraries(root))
 
 
 @contextmanager

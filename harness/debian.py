@@ -6,8 +6,10 @@ user's cache.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LAST_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program, and the libraries that it needs beside the system's."""
+
+    program: str
+    libraries: tuple[str, ...] = ()
+
+    def environment(self) -> dict[str, str]:
+        """Return its environment: ours, with its libraries before the system's."""
+        if not self.libraries:
+            return dict(os.environ)
+        return {**os.environ, "LD_LIBRARY_PATH": ":".join(self.libraries)}
 
 
 def unpacked(package: str, size: str) -> Path:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from functools import cache
 
-from harness.debian import libraries, unpacked
+from harness.debian import Program, libraries, unpacked
 
 _TIMEOUT_S = 120
 _LAST_CHARACTERS = 1_000
@@ -18,12 +16,8 @@ class KcatFailed(AssertionError):
     """kcat ended with an error. The message has its output."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kcat:
-    """kcat, and the libraries it needs."""
-
-    program: str
-    libraries: tuple[str, ...] = ()
+class Kcat(Program):
+    """kcat."""
 
     def run(self, *arguments: str, given: bytes = b"") -> bytes:
         """Return kcat's output. Raises KcatFailed."""
@@ -39,12 +33,6 @@ class Kcat:
             said = (done.stdout + done.stderr)[-_LAST_CHARACTERS:].decode(errors="replace")
             raise KcatFailed(f"kcat {' '.join(arguments)}: {done.returncode}\n{said}")
         return done.stdout
-
-    def environment(self) -> dict[str, str]:
-        """Return its environment: ours, with its libraries before the system's."""
-        if not self.libraries:
-            return dict(os.environ)
-        return {**os.environ, "LD_LIBRARY_PATH": ":".join(self.libraries)}
 
 
 @cache

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from aiokafka import AIOKafkaConsumer
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 from kafka import ConsumerRebalanceListener, KafkaConsumer
 
 if TYPE_CHECKING:
@@ -212,3 +212,18 @@ def _wait_until(condition: Callable[[], bool], members: Sequence[Watched]) -> No
         held = {f"{i} {type(member).__name__}": sorted(member.held) for i, member in enumerate(members)}
         assert time.monotonic() < deadline, f"not settled within {WAIT_S} s: {held}"
         time.sleep(0.02)
+
+
+def keys_of_orders(bootstrap: str, partitions: int, wanted: int) -> set[bytes]:
+    """Return the keys of so many records of the topic `orders`, or of those that arrived in a minute."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("orders", number, 0) for number in range(partitions)])
+    found: set[bytes] = set()
+    try:
+        for _ in range(60):
+            found |= {message.key() for message in consumer.consume(1000, 1.0) if not message.error()}
+            if len(found) >= wanted:
+                break
+    finally:
+        consumer.close()
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,7 @@ from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.snapshot import capture
+from tests.clients.consumers import keys_of_orders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,20 +56,7 @@ def write(bootstrap: str) -> None:
     assert producer.flush(60) == 0
 
 
-def read(bootstrap: str) -> set[bytes]:
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", "enable.auto.commit": False})
-    consumer.assign([TopicPartition("orders", number, 0) for number in range(PARTITIONS)])
-    found: set[bytes] = set()
-    try:
-        for _ in range(60):
-            found |= {message.key() for message in consumer.consume(1000, 1.0) if not message.error()}
-            if len(found) >= RECORDS:
-                break
-    finally:
-        consumer.close()
-    return found
+read = partial(keys_of_orders, partitions=PARTITIONS, wanted=RECORDS)
 
 
 async def throttles(admin: KafkaAdmin, brokers: int) -> dict[ConfigResource, dict[str, str | None]]:

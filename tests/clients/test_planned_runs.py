@@ -24,6 +24,7 @@ from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.snapshot import capture
 from restow.verify import verify
+from tests.clients.consumers import keys_of_orders
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
@@ -57,23 +58,6 @@ def write(bootstrap: str) -> int:
         producer.poll(0)
     assert producer.flush(120) == 0
     return written
-
-
-def read(bootstrap: str, wanted: int) -> set[bytes]:
-    """Return the keys of all records, or of those that arrived in a minute."""
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", "enable.auto.commit": False})
-    consumer.assign([TopicPartition("orders", number, 0) for number in range(ORDERS)])
-    found: set[bytes] = set()
-    try:
-        for _ in range(60):
-            found |= {message.key() for message in consumer.consume(1000, 1.0) if not message.error()}
-            if len(found) >= wanted:
-                break
-    finally:
-        consumer.close()
-    return found
 
 
 async def carried_out(admin: KafkaAdmin, request: PlanRequest, folder: Path) -> tuple[Plan, Snapshot]:
@@ -118,7 +102,7 @@ async def whole_story(bootstrap: str, ids: tuple[int, ...], folder: Path) -> Non
         disks = PlanRequest(disks=True, bands={"log_dirs": 0.02}, fill=0.99)
         plan, after = await carried_out(admin, disks, folder / "disks")
         assert all(move.before == move.after and move.dir_changes for move in plan.moves)
-        assert len(await asyncio.to_thread(read, bootstrap, written)) == written
+        assert len(await asyncio.to_thread(keys_of_orders, bootstrap, ORDERS, written)) == written
 
 
 def test_planned_runs_work_on_the_embedded_cluster(tmp_path: Path) -> None:

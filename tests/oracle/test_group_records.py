@@ -60,12 +60,13 @@ EXPIRING = st.builds(OffsetValue, INT64, st.just(-1), TEXT, INT64, MOMENT)
 several = settings(max_examples=60, deadline=None)
 
 
-def parsed(gateway: JavaGateway, name: str, data: bytes) -> Any:
+def parsed(gateway: JavaGateway, name: str, data: bytes, of: str = "group") -> Any:
     """Decode the record with Kafka's class of that name, after its version."""
     buffer = gateway.jvm.java.nio.ByteBuffer.wrap(data)
     version = buffer.getShort()
     accessor = gateway.jvm.org.apache.kafka.common.protocol.ByteBufferAccessor(buffer)
-    made = getattr(gateway.jvm.org.apache.kafka.coordinator.group.generated, name)(accessor, version)
+    generated = getattr(gateway.jvm.org.apache.kafka.coordinator, of).generated
+    made = getattr(generated, name)(accessor, version)
     assert buffer.remaining() == 0
     return made
 

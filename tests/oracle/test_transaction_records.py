@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +19,7 @@ from restow.cluster.transactions.records import (
 from restow.cluster.transactions.states import TransactionState
 from restow.model import TopicPartition, by_topic
 from restow.wire.end_markers import EndMarker, build_end_marker, end_marker_of
+from tests.oracle.test_group_records import parsed, written
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -42,29 +43,11 @@ VALUES = st.builds(
 several = settings(max_examples=60, deadline=None)
 
 
-def generated(gateway: JavaGateway) -> Any:
-    return gateway.jvm.org.apache.kafka.coordinator.transaction.generated
-
-
-def parsed(gateway: JavaGateway, name: str, data: bytes) -> Any:
-    buffer = gateway.jvm.java.nio.ByteBuffer.wrap(data)
-    version = buffer.getShort()
-    accessor = gateway.jvm.org.apache.kafka.common.protocol.ByteBufferAccessor(buffer)
-    made = getattr(generated(gateway), name)(accessor, version)
-    assert buffer.remaining() == 0
-    return made
-
-
-def written(gateway: JavaGateway, message: Any, version: int) -> bytes:
-    to_bytes = gateway.jvm.org.apache.kafka.common.protocol.MessageUtil.toVersionPrefixedBytes
-    return bytes(to_bytes(version, message))
-
-
 @several
 @given(name=TEXT)
 def test_keys_equal_those_of_kafka(gateway: JavaGateway, name: str) -> None:
     data = encode_key(name)
-    java = parsed(gateway, "TransactionLogKey", data)
+    java = parsed(gateway, "TransactionLogKey", data, "transaction")
     assert java.transactionalId() == name
     assert written(gateway, java, 0) == data
     assert decode_key(data) == name
@@ -76,7 +59,7 @@ def test_values_equal_those_of_kafka(gateway: JavaGateway, value: TransactionVal
     if value.state is TransactionState.EMPTY:
         value = replace(value, partitions=frozenset())
     data = encode_value(value)
-    java = parsed(gateway, "TransactionLogValue", data)
+    java = parsed(gateway, "TransactionLogValue", data, "transaction")
     assert (java.producerId(), java.producerEpoch(), java.transactionTimeoutMs()) == (
         value.producer_id,
         value.producer_epoch,

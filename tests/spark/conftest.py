@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.spark.patience import PATIENT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
 
 START = datetime(2024, 9, 2, tzinfo=UTC)
 """Midnight on a Monday in the past."""
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the timeouts, so that a busy machine causes no gap."""
+    for name, value in PATIENT.items():
+        monkeypatch.setenv(f"RESTOW_CLIENT_{name.upper().replace('.', '_')}", value)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from restow.client import ConnectionSettings, NewTopic, ask_cluster
 from restow.pipeline.lake import Lake
 from restow.pipeline.schemas import SAMPLED
 from tests.clients.embedded import Running, embedded
-from tests.spark.patience import PATIENCE_S, PATIENT, wait_for
+from tests.spark.patience import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.classic]
+pytestmark = [pytest.mark.spark, pytest.mark.classic, pytest.mark.usefixtures("patient")]
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +83,6 @@ class Process:
         self.end()
         _, alive = psutil.wait_procs(children, PATIENCE_S)
         assert not alive, alive
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeouts, so that a busy machine causes no gap."""
-    for name, value in PATIENT.items():
-        monkeypatch.setenv(f"RESTOW_CLIENT_{name.upper().replace('.', '_')}", value)
 
 
 @contextmanager

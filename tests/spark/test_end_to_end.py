@@ -20,7 +20,6 @@ from restow.cli import run
 from restow.client import ConnectionSettings, NewTopic, connected
 from restow.cluster.threaded import ThreadedCluster
 from tests.conftest import needs_kafka
-from tests.spark.patience import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("patient")]
 
 TOPIC, PARTITIONS = "orders", 16
 RECORD = b"." * 1_000
@@ -60,13 +59,6 @@ def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in ("options", "collect"):
         monkeypatch.setattr(f"restow.cli.pipeline.{module}.spark_for", given)
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeouts, so that a busy machine causes no gap."""
-    for name, value in PATIENT.items():
-        monkeypatch.setenv(f"RESTOW_CLIENT_{name.upper().replace('.', '_')}", value)
 
 
 def write(bootstrap: str, records: int) -> None:

@@ -10,19 +10,13 @@ import typer
 from restow.cli.app import app, run
 from restow.cli.shared.connection import Manner, settings_for
 from restow.errors import InvalidInput
+from tests.unit.cli.test_cli_acls import commands
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 NOWHERE = "127.0.0.1:1"
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username='a' password='p4ss'"
-
-
-def commands(group: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    yield name, group
-    for each, command in getattr(group, "commands", {}).items():
-        yield from commands(command, f"{name} {each}".strip())
 
 
 def flags(command: Any) -> set[str]:
