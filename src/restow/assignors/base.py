@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from restow.assignors.group import NumberedGroup, by_id, in_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -62,3 +64,23 @@ class Assignor(ABC):
 
         Does nothing unless an assignor overrides it. Clients that do not tell the generation give -1.
         """
+
+
+class NumberedAssignor(Assignor):
+    """An assignor that works with numbers."""
+
+    in_line: ClassVar[bool] = False
+    """Whether members are in the order of `in_line`; otherwise `by_id`."""
+
+    def assign(
+        self,
+        partitions: Mapping[str, int],
+        members: Sequence[Member],
+        partition_racks: PartitionRacks | None = None,
+    ) -> Dealt:
+        group = NumberedGroup.of(partitions, members, in_line if self.in_line else by_id)
+        return self.share_out(group, partition_racks)
+
+    @abstractmethod
+    def share_out(self, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Dealt:
+        """Return the partitions of each member."""

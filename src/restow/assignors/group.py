@@ -13,16 +13,14 @@ the interpreter.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.assignors.base import Assignor
 from restow.assignors.rows import Layout, PartitionRow
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from restow.assignors.base import Dealt, PartitionRacks
+    from restow.assignors.base import Dealt
     from restow.model import Member, TopicPartition
 
 NOBODY = -1
@@ -202,23 +200,3 @@ def in_line(member: Member) -> tuple[bool, bytes]:
 def by_id(member: Member) -> tuple[bool, bytes]:
     """Return the sort key of the sticky assignors."""
     return True, java_order(member.id)
-
-
-class NumberedAssignor(Assignor):
-    """An assignor that works with numbers."""
-
-    in_line: ClassVar[bool] = False
-    """Whether members are in the order of `in_line`; otherwise `by_id`."""
-
-    def assign(
-        self,
-        partitions: Mapping[str, int],
-        members: Sequence[Member],
-        partition_racks: PartitionRacks | None = None,
-    ) -> Dealt:
-        group = NumberedGroup.of(partitions, members, in_line if self.in_line else by_id)
-        return self.share_out(group, partition_racks)
-
-    @abstractmethod
-    def share_out(self, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Dealt:
-        """Return the partitions of each member."""

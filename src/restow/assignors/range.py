@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.assignors.group import NumberedAssignor, NumberedGroup
+from restow.assignors.base import NumberedAssignor
 from restow.assignors.names import partitions_of
 from restow.assignors.rows import PartitionRow, spread
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from restow.assignors.base import Dealt, PartitionRacks
+    from restow.assignors.group import NumberedGroup
     from restow.model import Rack, TopicPartition
 
 

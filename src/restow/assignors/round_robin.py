@@ -10,11 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from restow.assignors.group import NumberedAssignor, NumberedGroup
+from restow.assignors.base import NumberedAssignor
 from restow.assignors.names import partitions_of
 
 if TYPE_CHECKING:
     from restow.assignors.base import Dealt, PartitionRacks
+    from restow.assignors.group import NumberedGroup
     from restow.model import TopicPartition
 
 

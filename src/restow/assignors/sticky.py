@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow.assignors.base import NumberedAssignor
 from restow.assignors.claims import read_claims
 from restow.assignors.cycles import settle, swap
 from restow.assignors.deal import deal
 from restow.assignors.gentle import share_out_gently
-from restow.assignors.group import NOBODY, NumberedAssignor, NumberedGroup
+from restow.assignors.group import NOBODY, NumberedGroup
 from restow.assignors.kinds import Kinds
 from restow.assignors.leveling import is_level, level
 from restow.assignors.rows import PartitionRow

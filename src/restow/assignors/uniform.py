@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow.assignors.base import NumberedAssignor
 from restow.assignors.claims import read_claims
 from restow.assignors.deal import deal
-from restow.assignors.group import NOBODY, NumberedAssignor, NumberedGroup
+from restow.assignors.group import NOBODY, NumberedGroup
 from restow.assignors.kinds import Kinds
 from restow.assignors.sticky import answer, balance_exactly
 from restow.assignors.user_data import Claim
