@@ -12,6 +12,7 @@ from restow.errors import InvalidInput, RestowError
 from restow.execute.run.control import LEAVE, Control, ControlRequest
 from restow.execute.throttle.hours import HourlyThrottle
 from restow.runtime.disk import SystemDisk
+from restow.sizes import human_bytes
 from restow.ui.addresses import plan_address, rehearsal_address
 from restow.ui.jobs import OUT, CommandJob, complaint
 from restow.ui.plan_store import PLAN
@@ -62,6 +63,27 @@ class Actions:
         if not stored.is_there:
             raise Refused(404, "this plan is not there: it failed, or is not done")
         return await asyncio.to_thread(self._site.store.read, stored)
+
+    def reading(self, stored: StoredPlan) -> CommandJob | None:
+        """Return the job that reads a large plan for the first time, which takes seconds.
+
+        None if the plan can be read while somebody waits.
+        """
+        site = self._site
+        job = site.jobs.get(stored.id)
+        if job is not None or site.store.is_read_soon(stored):
+            return None if job is None or job.is_over else job
+        size = human_bytes(stored.path.stat().st_size)
+        job = CommandJob(
+            id=stored.id,
+            title=f"read {stored.title}, {size}",
+            who="",
+            folder=stored.folder,
+            leads_to=plan_address(stored.id),
+            started_ms=site.clock.now_ms(),
+            then=partial(self._prepare, stored.id),
+        )
+        return site.jobs.start(job, ())
 
     async def book(self, name: str) -> RunBook:
         """Return a run by its name. One that has just begun may not have been read yet."""

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import subprocess
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,8 @@ class CommandJob:
     stopped: bool = False
     run: str = ""
     """The run that it carries out, once that has begun."""
+    has_turn: bool = False
+    """Whether it is being done; until then it waits."""
     then: Callable[[CommandJob], object] | None = None
     """What to do when it has ended, in a thread, before anybody hears of it."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -129,7 +131,10 @@ class Jobs:
         return self._jobs.get(name)
 
     def start(self, job: CommandJob, command: Sequence[str]) -> CommandJob:
-        """Start a command, or let it wait for its turn if it ends with the server."""
+        """Start a command, or let it wait for its turn if it ends with the server.
+
+        A job without a command consists of what it does `then`.
+        """
         waiting = [each for each in self._jobs.values() if not each.is_over]
         if len(waiting) >= _MOST_WAITING:
             raise TooBusy(f"{len(waiting)} commands are not done yet: wait for them, then try again")
@@ -164,13 +169,12 @@ class Jobs:
 
     async def _run(self, job: CommandJob, command: Sequence[str]) -> None:
         try:
-            if job.lasts:
-                await self._watched(job, command)
-            else:
-                async with self._turns:
+            async with nullcontext() if job.lasts else self._turns:
+                job.has_turn = True
+                if command:
                     await self._watched(job, command)
-            if job.then is not None:
-                await asyncio.to_thread(job.then, job)
+                if job.then is not None:
+                    await asyncio.to_thread(job.then, job)
         finally:
             job.ended.set()
             self._changed()

@@ -11,6 +11,7 @@ what is shown of a large one is kept in a folder, and only read again if that is
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -88,6 +89,11 @@ def shown_plan(path: Path) -> ShownPlan:
         view=_view(told["view"]),
         digest=told["digest"],
     )
+
+
+def is_read_soon(path: Path) -> bool:
+    """Return whether a plan file is small, or what is shown of it is kept beside it."""
+    return path.stat().st_size <= LARGE_BYTES or (path.parent / _SHOWN).exists()
 
 
 def run_start(path: Path, size: int, keep: Path) -> RunStart | None:
@@ -259,7 +265,8 @@ _READS: dict[str, Callable[..., object]] = {
 
 
 def main() -> int:
-    """Read for another process."""
+    """Read for another process. Collecting garbage would take a quarter of the time, and free nothing."""
+    gc.disable()
     kind, *words = sys.argv[1:]
     try:
         if kind == "keep":

@@ -56,6 +56,9 @@ class Moves(Protocol):
 
     def __iter__(self) -> Iterator[ShownMove]: ...
 
+    def names(self) -> Iterator[TopicPartition]:
+        """Yield the partitions that move, in any order."""
+
     def page(self, number: int, size: int, wanted: MoveFilter = EVERY_MOVE) -> Paged[ShownMove]:
         """Return a page of those that are wanted."""
 
@@ -74,6 +77,9 @@ class ListedMoves:
 
     def __iter__(self) -> Iterator[ShownMove]:
         return iter(self._moves)
+
+    def names(self) -> Iterator[TopicPartition]:
+        return iter(self._by_name)
 
     def page(self, number: int, size: int, wanted: MoveFilter = EVERY_MOVE) -> Paged[ShownMove]:
         return paged([each for each in self._moves if wanted.takes(each)], number, size)
@@ -100,6 +106,10 @@ class FiledMoves:
     def __iter__(self) -> Iterator[ShownMove]:
         with closing(self._open()) as file:
             yield from map(_read, file.execute(f"{_SELECT} ORDER BY at"))
+
+    def names(self) -> Iterator[TopicPartition]:
+        with closing(self._open()) as file:
+            yield from map(TopicPartition._make, file.execute("SELECT topic, partition FROM moves"))
 
     def page(self, number: int, size: int, wanted: MoveFilter = EVERY_MOVE) -> Paged[ShownMove]:
         with closing(self._open()) as file:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from restow.execute.journal.runs import runs_of
 from restow.runtime.disk import SystemDisk
 from restow.ui.jobs import OUT, complaint
-from restow.ui.large_files import shown_plan
+from restow.ui.large_files import is_read_soon, shown_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,6 +136,10 @@ class PlanStore:
             while len(self._read) > _KEPT_PLANS:
                 self._read.popitem(last=False)
         return known[1]
+
+    def is_read_soon(self, stored: StoredPlan) -> bool:
+        """Return whether reading a plan takes no more than a moment."""
+        return stored.id in self._read or is_read_soon(stored.path)
 
     def rehearsal(self, plan: StoredPlan, name: str) -> StoredRehearsal | None:
         """Return a rehearsal of a plan by its id."""

@@ -51,8 +51,8 @@ class _Moving:
         self._bytes: Counter[BrokerId] = Counter()
         self._replicas: Counter[BrokerId] = Counter()
         self._preferred: Counter[BrokerId] = Counter()
-        for move in found.moves:
-            partition = snapshot.partition(move.partition)
+        for name in found.moves.names():
+            partition = snapshot.partition(name)
             if partition is None:
                 continue
             for broker, size in zip(partition.replicas, own_sizes(partition), strict=True):

@@ -106,6 +106,8 @@ class PlanPages:
         site, session = self._site, self._site.operator(request)
         if not stored.is_there:
             return self._framed(request, unfinished_page(stored, site.jobs.get(stored.id)))
+        if (job := self._actions.reading(stored)) is not None:
+            return self._framed(request, unfinished_page(stored, job))
         found = await self._actions.read(stored)
         actions = rehearsals_of(stored)
         commands = site.commands

@@ -15,7 +15,7 @@ from restow.execute.journal.runs import runs_of
 from restow.execute.predict.prediction import CopiedCurve, prediction_of
 from restow.execute.progress.status import STATUS_FILE, read_status
 from restow.execute.run.lock import holder_of
-from restow.plan.files.text import partition_of, step_of
+from restow.plan.files.text import partition_of
 from restow.runtime.disk import SystemDisk
 from restow.sizes import count, human_bytes, some
 from restow.ui.large_files import run_start
@@ -341,5 +341,5 @@ def _who(facts: Mapping[str, Any]) -> str:
 
 def _named(steps: Iterable[Any]) -> list[TopicPartition]:
     """Return the partitions of steps. Their topics share their names."""
-    names = (step_of(each).partition for each in steps)
+    names = (partition_of(each["partition"]) for each in steps)
     return [each._replace(topic=intern(each.topic)) for each in names]

@@ -13,6 +13,7 @@ import uvicorn
 
 from restow.errors import InvalidInput, RestowError
 from restow.runtime.clock import SystemClock
+from restow.runtime.memory import keep_no_large_blocks
 from restow.runtime.ports import listening_socket
 from restow.ui.app import application
 from restow.ui.site import Site
@@ -70,6 +71,7 @@ async def serve(
 ) -> None:
     """Serve until `told` to stop. `ready` is called once we listen, with the port that we got."""
     check_address(settings)
+    keep_no_large_blocks()
     try:
         listener = listening_socket(settings.host.strip("[]"), settings.port)
     except OSError as error:

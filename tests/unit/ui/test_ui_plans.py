@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import restow
 from restow.cli.ui.forms import command_line
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
+from restow.plan import write_plan
 from restow.plan.files.text import loads
 from restow.snapshot import write_snapshot
+from restow.ui import large_files
 from restow.ui.app import application
 from tests.unit.ui.visitor import VIEWER, Visitor, a_site
 
@@ -123,6 +126,41 @@ def test_moves_of_a_plan_are_searched_by_topic_and_broker(visitor: Visitor, site
     assert f"0 of {moves} moves" in nothing.text
     assert "value='&lt;b&gt;'" in nothing.text
     assert visitor.get(f"{made}?broker=three").status == 400
+
+
+def test_large_plan_that_nobody_has_read_yet_is_read_in_the_background(
+    visitor: Visitor, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_files, "LARGE_BYTES", 0)
+    name, folder = site.store.new({"title": "plan balance"})
+    write_plan(restow.plan(skewed(), balance=True), folder / "plan.json")
+    first = visitor.get(f"/plans/{name}").text
+    assert "read plan balance" in first
+    assert f"data-feed='/events?page=job&amp;job={name}'" in first
+    assert "Moves:" not in first
+    job = site.jobs.get(name)
+    visitor.until(lambda: job is not None and job.is_over)
+    assert "Moves:" in visitor.get(f"/plans/{name}").text
+    another = Visitor(application(a_site(folder.parents[3], skewed()))).enter()
+    assert "Moves:" in another.get(f"/plans/{name}").text  # what was read is kept
+
+
+def test_large_plan_that_is_damaged_says_so_after_it_was_read(
+    visitor: Visitor, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_files, "LARGE_BYTES", 0)
+    name, folder = site.store.new({"title": "plan balance"})
+    write_plan(restow.plan(skewed(), balance=True), folder / "plan.json")
+    text = (folder / "plan.json").read_text(encoding="utf-8")
+    (folder / "plan.json").write_text(
+        text.replace(f'"size_bytes": {MB}', '"size_bytes": 7', 1), encoding="utf-8"
+    )
+    visitor.get(f"/plans/{name}")
+    job = site.jobs.get(name)
+    visitor.until(lambda: job is not None and job.is_over)
+    answered = visitor.get(f"/plans/{name}")
+    assert answered.status == 400
+    assert "was changed after it was made" in answered.text
 
 
 def test_command_that_refuses_is_quoted(visitor: Visitor, site: Site) -> None:

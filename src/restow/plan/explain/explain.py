@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -192,7 +193,7 @@ def unmet_of(asked: Asked, before: Floats, after: Floats, moves: Sequence[Move])
 
     A broker that had nothing is expected to change: it replaces another, or gets its first replicas.
     """
-    found = []
+    found, reasons = [], _Reasons(asked, len(moves))
     for number, goal in enumerate(asked.goals):
         was_inside, balanced = _inside(asked, number, before), _is_balanced(asked, number)
         for broker, above in _outside(asked, number, after):
@@ -206,61 +207,112 @@ def unmet_of(asked: Asked, before: Floats, after: Floats, moves: Sequence[Move])
                     before=float(before[broker, number]) / had_share if had_share > 0 else None,
                     ratio=float(after[broker, number]) / share,
                     taken_out=bool(was_inside[broker]),
-                    because=_because(asked, number, broker, above, moves),
+                    because=reasons.because(number, broker, above=above),
                 )
             )
     return found
 
 
-def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequence[Move]) -> str:
-    """Name the constraint that keeps a broker out of band."""
-    request, problem, slots = asked.request, asked.problem, asked.slots
-    if not _is_balanced(asked, number):
-        more = "gives it more" if above else "leaves it less"
-        return f"what was asked for {more}, and balance was not asked for; --balance adds that"
-    if request.most_moves is not None and len(moves) >= request.most_moves:
-        return f"no more than {request.most_moves:,} moves are allowed"
-    if request.most_bytes is not None:
-        return f"no more than {request.most_bytes:,} bytes may be copied"
-    here = slots.home == broker
-    carried = np.minimum(problem.leading, problem.following)[:, number]
-    fixed = float(carried[slots.part_of[here & ~problem.movable & ~problem.forced]].sum())
-    if above and fixed > problem.upper[broker, number]:
-        if request.sheds:
-            return "what must not be touched is more than the band allows"
-        return "it can only change if replicas are copied, which was not asked for"
-    sizes = asked.arrays.facts.size_bytes[slots.part_of]
-    there = slots.home >= 0  # a replica that a higher replication factor adds has no home yet
-    held = sizes + (0.0 if slots.own is None else slots.own)
-    free = problem.room - np.bincount(slots.home[there], held[there], minlength=len(problem.room))
-    takers = problem.receives & (np.arange(len(free)) != broker) if above else np.arange(len(free)) == broker
-    smallest = sizes[here if above else ~here].min(initial=np.inf)
-    if np.isfinite(smallest) and free[takers].max(initial=-np.inf) < smallest:
+class _Reasons:
+    """Names the constraints that keep brokers out of band. What they share is counted once."""
+
+    def __init__(self, asked: Asked, moves: int) -> None:
+        self._asked, self._moves = asked, moves
+        self._part_of = asked.slots.part_of
+        self._carried: dict[int, Floats] = {}
+        self._at_home: dict[int, Floats] = {}
+        self._heaviest: dict[int, float] = {}
+
+    def because(self, number: int, broker: int, *, above: bool) -> str:
+        """Name the constraint that keeps a broker out of one goal's band."""
+        asked, request, problem = self._asked, self._asked.request, self._asked.problem
+        if not _is_balanced(asked, number):
+            more = "gives it more" if above else "leaves it less"
+            return f"what was asked for {more}, and balance was not asked for; --balance adds that"
+        if request.most_moves is not None and self._moves >= request.most_moves:
+            return f"no more than {request.most_moves:,} moves are allowed"
+        if request.most_bytes is not None:
+            return f"no more than {request.most_bytes:,} bytes may be copied"
+        here = asked.slots.home == broker
+        fixed = here & ~problem.movable & ~problem.forced
+        if above and float(self._least(number)[self._part_of[fixed]].sum()) > problem.upper[broker, number]:
+            if request.sheds:
+                return "what must not be touched is more than the band allows"
+            return "it can only change if replicas are copied, which was not asked for"
+        if lacks := self._lacks_room(broker, here, above=above):
+            return lacks
+        heaviest = self._most(number)
+        if heaviest > float(problem.upper[broker, number] - problem.lower[broker, number]):
+            share = heaviest / max(float(asked.share[broker, number]), 1e-300)
+            return (
+                f"single replicas are too large: up to {share:.0%} of the broker's share, more than the band"
+            )
+        if not problem.receives[asked.able].all() and (above or not problem.receives[broker]):
+            return "only the brokers that are being added are given replicas" + (
+                ", and they would get more than their band" if above else ""
+            )
+        if self._is_bound_to_its_rack(number, broker, above=above):
+            return f"with a replica in each of {self._racks} racks, what a rack has cannot go to another"
+        return "nothing was found that would help; try another seed, a wider band, or more time"
+
+    def _lacks_room(self, broker: int, here: Bools, *, above: bool) -> str:
+        problem, free = self._asked.problem, self._free
+        others = np.arange(len(free)) != broker
+        takers = problem.receives & others if above else ~others
+        smallest = self._sizes[here if above else ~here].min(initial=np.inf)
+        if not np.isfinite(smallest) or free[takers].max(initial=-np.inf) >= smallest:
+            return ""
         where = "no other broker has a log dir" if above else "it has no log dir"
-        return f"{where} with room below {request.fill:.0%}: make room, or raise --fill"
-    heaviest = float(np.maximum(problem.leading, problem.following)[:, number].max())
-    width = float(problem.upper[broker, number] - problem.lower[broker, number])
-    if heaviest > width:
-        share = heaviest / max(float(asked.share[broker, number]), 1e-300)
-        return f"single replicas are too large: up to {share:.0%} of the broker's share, more than the band"
-    if not problem.receives[asked.able].all() and (above or not problem.receives[broker]):
-        return "only the brokers that are being added are given replicas" + (
-            ", and they would get more than their band" if above else ""
-        )
-    racks = len(np.unique(asked.arrays.rack[asked.able]))
-    if _bound_to_its_rack(asked, number, broker, racks, above=above):
-        return f"with a replica in each of {racks} racks, what a rack has cannot go to another"
-    return "nothing was found that would help; try another seed, a wider band, or more time"
+        return f"{where} with room below {self._asked.request.fill:.0%}: make room, or raise --fill"
 
+    def _is_bound_to_its_rack(self, number: int, broker: int, *, above: bool) -> bool:
+        """Return whether partitions with a replica in every rack keep the broker's rack out of its bands."""
+        asked, problem = self._asked, self._asked.problem
+        at_home, rack = self._bound(number), asked.arrays.rack == asked.arrays.rack[broker]
+        if above:
+            return bool(at_home[rack].sum() > problem.upper[rack, number].sum())
+        total = float(asked.share[:, number].sum())
+        return bool(total - at_home[~rack].sum() < problem.lower[rack, number].sum())
 
-def _bound_to_its_rack(asked: Asked, number: int, broker: int, racks: int, *, above: bool) -> bool:
-    """Return whether partitions with a replica in every rack keep the broker's rack out of its bands."""
-    slots, problem = asked.slots, asked.problem
-    bound = (slots.home >= 0) & (np.diff(slots.offsets) >= racks)[slots.part_of]
-    carried = np.minimum(problem.leading, problem.following)[:, number]
-    rack = asked.arrays.rack == asked.arrays.rack[broker]
-    at_home = np.bincount(slots.home[bound], carried[slots.part_of[bound]], minlength=len(rack))
-    if above:
-        return bool(at_home[rack].sum() > problem.upper[rack, number].sum())
-    total = float(asked.share[:, number].sum())
-    return bool(total - at_home[~rack].sum() < problem.lower[rack, number].sum())
+    def _least(self, number: int) -> Floats:
+        """Return by partition what a replica carries at least, whether it leads or not."""
+        if number not in self._carried:
+            problem = self._asked.problem
+            self._carried[number] = np.minimum(problem.leading[:, number], problem.following[:, number])
+        return self._carried[number]
+
+    def _most(self, number: int) -> float:
+        """Return what the heaviest replica carries at most."""
+        if number not in self._heaviest:
+            problem = self._asked.problem
+            most = np.maximum(problem.leading[:, number], problem.following[:, number])
+            self._heaviest[number] = float(most.max())
+        return self._heaviest[number]
+
+    def _bound(self, number: int) -> Floats:
+        """Return by broker what it carries at least of partitions with a replica in every rack."""
+        if number not in self._at_home:
+            asked, part_of = self._asked, self._part_of
+            bound = (asked.slots.home >= 0) & (np.diff(asked.slots.offsets) >= self._racks)[part_of]
+            carried, brokers = self._least(number)[part_of[bound]], len(asked.arrays.rack)
+            at_home: Floats = np.bincount(asked.slots.home[bound], carried, minlength=brokers).astype(float)
+            self._at_home[number] = at_home
+        return self._at_home[number]
+
+    @cached_property
+    def _racks(self) -> int:
+        return len(np.unique(self._asked.arrays.rack[self._asked.able]))
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        sizes: Floats = self._asked.arrays.facts.size_bytes[self._part_of]
+        return sizes
+
+    @cached_property
+    def _free(self) -> Floats:
+        """The room that is left by broker. A replica that a new factor adds has no home yet."""
+        slots, room = self._asked.slots, self._asked.problem.room
+        there = slots.home >= 0
+        held = self._sizes + (0.0 if slots.own is None else slots.own)
+        free: Floats = room - np.bincount(slots.home[there], held[there], minlength=len(room))
+        return free

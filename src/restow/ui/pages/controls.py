@@ -109,7 +109,12 @@ def start_page(job: CommandJob) -> Shown:
         body = f"<section><p>{link('To the run', parts['go'])}</p></section>"
     else:
         body = "".join(live(name, html) for name, html in parts.items())
-    return Shown(title=job.title.capitalize(), body=body, feed=f"/events?page=start&job={job.id}")
+    return Shown(
+        title=job.title.capitalize(),
+        body=body,
+        feed=f"/events?page=start&job={job.id}",
+        incomplete=not job.run and not job.is_over,
+    )
 
 
 def start_parts(job: CommandJob) -> dict[str, str]:

@@ -109,7 +109,7 @@ def job_parts(job: CommandJob) -> dict[str, str]:
     """Return what to know of a command that is not done; the page goes on by itself when it is."""
     if job.is_over:
         return {"go": job.leads_to}
-    waits = "" if job.process is not None else " It waits for its turn."
+    waits = "" if job.has_turn else " It waits for its turn."
     return {
         "job": f"<section><p>{escape(job.title)}: under way since {at(job.started_ms)}.{waits}</p></section>"
     }
@@ -119,7 +119,7 @@ def unfinished_page(stored: StoredPlan, job: CommandJob | None) -> Shown:
     """Return the page of a plan that is not there: being made, refused, or interrupted."""
     if job is not None and not job.is_over:
         body = "".join(live(name, html) for name, html in job_parts(job).items())
-        return Shown(title=stored.title, body=body, feed=f"/events?page=job&job={job.id}")
+        return Shown(title=stored.title, body=body, feed=f"/events?page=job&job={job.id}", incomplete=True)
     told = stored.told()
     left = table(
         ("partition", "why"),

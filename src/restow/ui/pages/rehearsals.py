@@ -93,7 +93,7 @@ def rehearsal_page(
     title = f"Rehearsal of {stored.title}"
     if job is not None and not job.is_over:
         body = "".join(live(name, html) for name, html in job_parts(job).items())
-        return Shown(title=title, body=body, feed=f"/events?page=job&job={job.id}")
+        return Shown(title=title, body=body, feed=f"/events?page=job&job={job.id}", incomplete=True)
     told = rehearsal.told()
     back = f"<p>{link('To the plan', plan_address(stored.id))}</p>"
     if told is None:
