@@ -58,7 +58,10 @@ class StoryStage:
 
 @contextmanager
 def operator_page(pages: ServedPages, browser: Any) -> Iterator[Any]:
-    """Return an operator's page. Nothing may be written to the console: no error, no blocked script."""
+    """Return an operator's page. Nothing may be written to the console: no error, no blocked script.
+
+    Chromium itself notes there that a form was refused, which is what a wrong one is for.
+    """
     said: list[str] = []
     context = browser.new_context()
     opened = pages.enter(context)
@@ -66,7 +69,7 @@ def operator_page(pages: ServedPages, browser: Any) -> Iterator[Any]:
     opened.on("pageerror", lambda error: said.append(str(error)))
     yield opened
     context.close()
-    assert said == []
+    assert [each for each in said if "status of 400 (Bad Request)" not in each] == []
 
 
 def check_accessibility(page: Any) -> None:

@@ -105,11 +105,11 @@ def test_run_is_cancelled_and_resumed_in_the_browser(
     page.wait_for_url("**/runs/*")
     run = page.url
     page.wait_for_selector("#run .tile b:has-text('under way')")
-    page.click("section[data-when=active] >> text=Cancel …")
+    page.click("section[data-when~=active] >> text=Cancel …")
     page.wait_for_selector("text=will be taken back")
     page.click("text=No, back to the run")
     page.wait_for_selector("#run .tile b:has-text('under way')")
-    page.click("section[data-when=active] >> text=Cancel …")
+    page.click("section[data-when~=active] >> text=Cancel …")
     page.click("button:has-text('Cancel it')")
     page.goto(run)
     page.wait_for_selector("#run .tile b:has-text('cancelled')")

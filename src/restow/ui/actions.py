@@ -13,7 +13,7 @@ from restow.execute.run.control import LEAVE, Control, ControlRequest
 from restow.execute.throttle.hours import HourlyThrottle
 from restow.runtime.disk import SystemDisk
 from restow.sizes import human_bytes
-from restow.ui.addresses import plan_address, rehearsal_address
+from restow.ui.addresses import plan_address, rehearsal_address, run_address
 from restow.ui.jobs import OUT, CommandJob, complaint
 from restow.ui.plan_store import PLAN
 from restow.ui.safety import Refused
@@ -150,8 +150,10 @@ class Actions:
             raise InvalidInput("type the id of the plan's cluster to approve it: what was typed is another")
         if (pinned := given.get("digest", "").strip()) and pinned != digest:
             raise InvalidInput(f"the digest of this plan is {digest}, not {pinned}")
-        facts = {"plan": stored.id, "digest": digest, "throttle": given.get("throttle", "")}
-        return self._begin(who, f"run plan {stored.title}", command, facts)
+        throttle = given.get("throttle", "").strip()
+        HourlyThrottle.parse(throttle)
+        facts = {"plan": stored.id, "digest": digest, "throttle": throttle}
+        return self._begin(who, f"run {stored.title}", command, facts, plan_address(stored.id))
 
     async def control(self, who: UiSession, book: RunBook, given: Mapping[str, str]) -> dict[str, object]:
         """Change a run that is being carried out on this machine; return what was asked of it."""
@@ -195,10 +197,12 @@ class Actions:
         if command == "undo" and given.get("as_far_as_possible"):
             flags.append("--as-far-as-possible")
         line = self._site.commands.of_run(command, book.name, *flags)
-        return self._begin(who, f"{command} run {book.name}", line, {"run": book.name})
+        return self._begin(
+            who, f"{command} run {book.name}", line, {"run": book.name}, run_address(book.name)
+        )
 
     def _begin(
-        self, who: UiSession, title: str, command: Sequence[str], facts: Mapping[str, object]
+        self, who: UiSession, title: str, command: Sequence[str], facts: Mapping[str, object], back: str
     ) -> CommandJob:
         site = self._site
         under_way = [each for each in site.jobs.all() if each.lasts and not each.is_over and not each.run]
@@ -213,6 +217,7 @@ class Actions:
             folder=site.store.folder / "runs" / name,
             leads_to=f"/starts/{name}",
             started_ms=site.clock.now_ms(),
+            back=back,
             lasts=True,
         )
         return site.jobs.start(job, command)

@@ -169,7 +169,14 @@ class Pages:
             self._site.feeds.check_room()
         except TooManyViewers as error:
             raise Refused(503, str(error)) from error
-        return StreamingResponse(self._site.feeds.events(page, render), media_type="text/event-stream")
+        cookie = cookie_of(request.headers, self._site.settings.cookie)
+        by_token = request.state.session.csrf is None
+
+        def still_open() -> bool:
+            return by_token or (cookie is not None and self._sessions.of_cookie(cookie) is not None)
+
+        events = self._site.feeds.events(page, render, still_open)
+        return StreamingResponse(events, media_type="text/event-stream")
 
     async def _parts(self, request: Request) -> Callable[[], Mapping[str, str]]:
         site, page = self._site, text_of(request, "page")
@@ -210,7 +217,9 @@ class Pages:
         except TooManyAttempts as error:
             raise Refused(429, str(error)) from error
         if cookie is None:
-            return self.framed(request, login_page("this is not the token that the server printed"))
+            return self.framed(
+                request, login_page("this is not a token that the server printed: copy all of it")
+            )
         answer = RedirectResponse("/", status_code=303)
         settings = self._site.settings
         answer.set_cookie(

@@ -96,12 +96,19 @@ class Feeds:
         if self.viewers >= MOST_VIEWERS:
             raise TooManyViewers(f"{MOST_VIEWERS} pages are open already: close some, then reload this one")
 
-    async def events(self, page: str, render: Callable[[], Mapping[str, str]]) -> AsyncIterator[bytes]:
-        """Yield the events of a page to one viewer. Its feed is gone when the last one leaves."""
+    async def events(
+        self, page: str, render: Callable[[], Mapping[str, str]], may_see: Callable[[], bool] = lambda: True
+    ) -> AsyncIterator[bytes]:
+        """Yield the events of a page to one viewer, as long as it may see them.
+
+        The feed is gone when its last viewer leaves.
+        """
         feed = self._feeds.setdefault(page, Feed(render))
         feed.viewers += 1
         try:
             async for event in feed.events():
+                if not may_see():
+                    return
                 yield event
         finally:
             feed.viewers -= 1

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.responses import HTMLResponse
 
 from restow.html.page import Markup, link, paragraph
-from restow.ui.addresses import run_address
+from restow.ui.addresses import plan_address, run_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,9 +106,20 @@ def _who(around: Around) -> str:
 
 def error_page(status: int, message: str, around: Around | None = None) -> HTMLResponse:
     """Return a page that says what is wrong and what to do."""
-    body = f"<section>{paragraph(message, 'bad')}<p>{link('To the cluster', '/')}</p></section>"
-    shown = Shown(title=_TITLES.get(status, "This did not work"), body=body, status=status)
-    return framed(shown, around or Around(session=None, path="/"))
+    around = around or Around(session=None, path="/")
+    back = link(*_back_from(around.path))
+    body = f"<section>{paragraph(message, 'bad')}<p>{back}</p></section>"
+    return framed(Shown(title=_TITLES.get(status, "This did not work"), body=body, status=status), around)
+
+
+def _back_from(path: str) -> tuple[str, str]:
+    """Return where to go after a refusal: to the plan or run that something was asked of."""
+    kind, *rest = path.strip("/").split("/")
+    if kind == "plans" and len(rest) > 1:
+        return "To the plan", plan_address(quote(rest[0], safe=""))
+    if kind == "runs" and len(rest) > 1:
+        return "To the run", run_address(rest[0])
+    return "To the cluster", "/"
 
 
 _TITLES = {
@@ -152,14 +163,14 @@ def address(path: str, **query: object) -> str:
     return f"{path}?{urlencode(asked)}" if asked else path
 
 
-def at(ms: int | None) -> Markup:
-    """Return a moment; the script writes it in the reader's own time zone."""
+def at(ms: int | None, part: str = "") -> Markup:
+    """Return a moment, or its "date" or "time"; the script writes it in the reader's own time zone."""
     if ms is None:
         return Markup("–")
     moment = datetime.fromtimestamp(ms / 1000, UTC)
-    return Markup(
-        f"<time datetime='{moment.isoformat(timespec='seconds')}'>{moment:%Y-%m-%d %H:%M:%S} UTC</time>"
-    )
+    told = moment.strftime({"date": "%Y-%m-%d", "time": "%H:%M:%S UTC"}.get(part, "%Y-%m-%d %H:%M:%S UTC"))
+    shown = f" data-part='{part}' title='{moment:%Y-%m-%d %H:%M:%S} UTC'" if part else ""
+    return Markup(f"<time datetime='{moment.isoformat(timespec='seconds')}'{shown}>{told}</time>")
 
 
 def pager(path: str, number: int, pages: int, *, part: str = "", **query: object) -> str:

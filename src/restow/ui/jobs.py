@@ -48,6 +48,8 @@ class CommandJob:
     leads_to: str
     """The address of what it makes."""
     started_ms: int
+    back: str = ""
+    """The address of what it was asked of."""
     lasts: bool = False
     """Whether it goes on without the server."""
     process: subprocess.Popen[bytes] | None = None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from restow.errors import InvalidInput
+from restow.html.page import link
 from restow.ui.answers import form_of, number_of, text_of
 from restow.ui.large_files import comparison, kafka_files
 from restow.ui.moves import MoveFilter
@@ -84,6 +87,8 @@ class PlanPages:
 
     async def upload(self, request: Request) -> Response:
         """Take a plan file or Kafka's JSON as the body."""
+        if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+            raise Refused(415, "a browser without scripts cannot upload here: send the file with curl")
         title, operator = text_of(request, "name", "upload"), self._actions.operator(request)
         job = await self._actions.upload(operator, title, await request.body())
         return JSONResponse({"location": job.leads_to})
@@ -122,6 +127,9 @@ class PlanPages:
         moves = await asyncio.to_thread(found.moves.page, number_of(request, "page", 1), ROWS, wanted)
         brokers = await self._broker_changes(stored.id, found)
         shown = plan_page(stored, found, brokers, moves, wanted, actions)
+        if wrong:
+            told = _wrong(wrong, "rehearse" if rehearses else "approve")
+            shown = replace(shown, body=f"{told}{shown.body}", status=400)
         return self._framed(request, shown)
 
     async def _broker_changes(self, name: str, found: ShownPlan) -> tuple[BrokerChange, ...]:
@@ -172,6 +180,11 @@ class PlanPages:
         given = {str(key): str(value) for key, value in dict(found.request.get("given", {})).items()}
         again = "" if session is None or form is None else rehearse_form(stored, form, session, given)
         return self._framed(request, rehearsal_page(stored, found, job, number, again))
+
+
+def _wrong(words: str, form: str) -> str:
+    """Return what was wrong with a form that stands far below."""
+    return f"<p class='bad' role='alert'>{escape(words)} {link('To the form', f'#{form}')}</p>"
 
 
 def _wanted(request: Request) -> MoveFilter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starlette.responses import RedirectResponse, Response
@@ -17,7 +18,7 @@ from restow.ui.pages.runs import run_page, run_report
 from restow.ui.safety import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
 
@@ -54,11 +55,17 @@ class RunPages:
         ]
 
     async def run(self, request: Request) -> Response:
-        book, site = await self._book(request), self._site
+        return self._run(request, await self._book(request))
+
+    def _run(
+        self, request: Request, book: RunBook, given: Mapping[str, str] | None = None, wrong: str = ""
+    ) -> Response:
+        """Show a run; with a form as it was filled in, and what was wrong with it."""
+        site = self._site
         session = site.operator(request) if site.commands.cluster else None
-        actions = "" if session is None else run_actions(site.books, book, session)
+        actions = "" if session is None else run_actions(site.books, book, session, given, wrong)
         shown = run_page(site.books, book, number_of(request, "page", 1), actions)
-        return self._framed(request, shown)
+        return self._framed(request, replace(shown, status=400) if wrong else shown)
 
     async def report(self, request: Request) -> Response:
         """Return the run as a file to keep."""
@@ -86,7 +93,11 @@ class RunPages:
     async def control(self, request: Request) -> Response:
         """Change a run that is being carried out on this machine."""
         book, given = await self._book(request), await form_of(request)
-        await self._actions.control(self._actions.operator(request, runs=True), book, given)
+        operator = self._actions.operator(request, runs=True)
+        try:
+            await self._actions.control(operator, book, given)
+        except InvalidInput as error:
+            return self._run(request, book, given, str(error))
         return RedirectResponse(run_address(book.name), status_code=303)
 
     async def preview(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-// Follows the live parts of a page, writes times in the reader's zone, sends files, and takes the token of the printed link.
+// Follows the live parts of a page, shows what needs a script, writes times in the reader's zone, sends files, and takes the token of the printed link.
 "use strict";
 
 const say = (text) => {
@@ -9,7 +9,10 @@ const say = (text) => {
 const localTimes = (within) => {
   for (const each of within.querySelectorAll("time[datetime]")) {
     const moment = new Date(each.dateTime);
-    if (!Number.isNaN(moment.getTime())) each.textContent = moment.toLocaleString();
+    if (Number.isNaN(moment.getTime())) continue;
+    const told = { date: moment.toLocaleDateString(), time: moment.toLocaleTimeString() }[each.dataset.part];
+    each.textContent = told || moment.toLocaleString();
+    if (told) each.title = moment.toLocaleString();
   }
 };
 
@@ -31,6 +34,17 @@ const replacePart = (place, html) => {
   localTimes(place);
 };
 
+const AWAY = "The server does not answer, so this page shows the last state that it knew. It goes on by itself when the server is back.";
+const ENDED = "Your session has ended, so this page shows the last state that it knew. Reload it to enter again.";
+
+// Say why the server does not let this page follow it any more.
+const sayWhy = async (address) => {
+  const answer = await fetch(address, { headers: { accept: "application/json" } }).catch(() => null);
+  if (answer && answer.ok) { answer.body.cancel(); return; }
+  const told = answer && answer.status !== 401 ? await answer.json().catch(() => ({})) : {};
+  say(answer && answer.status === 401 ? ENDED : told.error || AWAY);
+};
+
 const follow = (address) => {
   const source = new EventSource(address);
   source.addEventListener("parts", (event) => {
@@ -46,8 +60,8 @@ const follow = (address) => {
     document.dispatchEvent(new CustomEvent("restow:parts"));
   });
   source.onerror = () => {
-    say("The server does not answer, so this page shows the last state that it knew. It goes on by itself when the server is back.");
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(address), 3000);
+    if (source.readyState !== EventSource.CLOSED) { say(AWAY); return; }
+    sayWhy(address).then(() => setTimeout(() => follow(address), 3000));
   };
   addEventListener("pagehide", () => source.close());
 };
@@ -69,7 +83,7 @@ const sendFile = async (event) => {
 
 document.addEventListener("restow:parts", () => {
   const run = document.querySelector("[data-run]");
-  if (run) for (const each of document.querySelectorAll("[data-when]")) each.hidden = each.dataset.when !== run.dataset.run;
+  if (run) for (const each of document.querySelectorAll("[data-when]")) each.hidden = !each.dataset.when.split(" ").includes(run.dataset.run);
 });
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -83,10 +97,12 @@ document.addEventListener("DOMContentLoaded", () => {
   }
   if (document.body.dataset.feed) follow(document.body.dataset.feed);
   for (const form of document.querySelectorAll("form[data-upload]")) form.addEventListener("submit", sendFile);
+  for (const each of document.querySelectorAll("[data-scripts]")) each.hidden = false;
   for (const range of document.querySelectorAll("input[type=range][data-shows]")) {
     const shown = document.getElementById(range.dataset.shows);
     const names = range.dataset.names.split(",");
-    const show = () => { shown.value = names[Number(range.value)]; };
-    range.addEventListener("input", show);
+    const tell = () => range.setAttribute("aria-valuetext", names[Number(range.value)] || "now");
+    range.addEventListener("input", () => { shown.value = names[Number(range.value)]; tell(); });
+    tell();
   }
 });

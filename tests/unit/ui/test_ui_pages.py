@@ -47,7 +47,7 @@ def test_cluster_page_shows_racks_brokers_and_what_needs_attention(tmp_path: Pat
     for words in (
         "Rack a",
         "Rack b",
-        "Brokers without a rack",
+        "Brokers that are down",
         "<small>controller</small>",
         "60% of 1.0 kB used",
         "lost-0",
@@ -308,6 +308,21 @@ def test_feeds_forget_pages_that_nobody_looks_at() -> None:
         return during, len(feeds._feeds)
 
     assert asyncio.run(main()) == (1, 0)
+
+
+def test_feed_ends_with_the_session_of_its_viewer() -> None:
+    async def main() -> list[bytes]:
+        feeds, open_, parts = Feeds(), [True], {"a": "1"}
+        seen = []
+        async for event in feeds.events("cluster", lambda: parts, lambda: open_[0]):
+            seen.append(event)
+            open_[0] = False
+            parts["a"] = "2"
+            feeds.change("cluster")
+        assert feeds.viewers == 0
+        return seen
+
+    assert asyncio.run(main()) == [b'event: parts\ndata: {"parts": {"a": "1"}}\n\n']
 
 
 def test_live_parts_are_those_of_the_page(tmp_path: Path) -> None:

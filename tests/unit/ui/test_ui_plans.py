@@ -195,6 +195,13 @@ def test_upload_without_the_pages_token_or_too_large_is_refused(visitor: Visitor
     assert site.store.all() == []
 
 
+def test_upload_without_a_script_is_explained(visitor: Visitor, site: Site) -> None:
+    answered = visitor.post("/plans/upload", {"csrf": visitor.csrf, "file": "moves.json"})
+    assert answered.status == 415
+    assert "without scripts" in answered.text
+    assert site.store.all() == []
+
+
 @pytest.mark.parametrize("name", ["..", "../../../etc", "20261118-023624-zzzz", "20261118-023624-a9ac"])
 def test_plan_that_is_not_there_is_not_found(visitor: Visitor, name: str) -> None:
     for address in (f"/plans/{name}", f"/plans/{name}/download", f"/plans/{name}/rehearsals/{name}"):

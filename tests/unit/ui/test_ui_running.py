@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import sys
 from contextlib import contextmanager
@@ -101,13 +102,15 @@ def test_run_begins_in_a_process_that_outlives_the_server(visitor: Visitor, site
     assert job.process is not None
     assert job.process.poll() is None
     [entry] = site.audit.latest()
-    assert (entry["what"], entry["throttle"]) == ("run plan the plan", "50MB/s")
+    assert (entry["what"], entry["throttle"]) == ("run the plan", "50MB/s")
 
 
 def test_plan_is_only_approved_by_typing_its_clusters_id(visitor: Visitor, site: Site) -> None:
     for typed in ("", "FAKE", "another"):
         assert "what was typed is another" in approve(visitor, site, cluster=typed)
     assert "throttle is missing" in approve(visitor, site, throttle="")
+    assert "value='fast'" in (told := approve(visitor, site, throttle="fast"))
+    assert "'fast' is not a rate" in html.unescape(told)
     assert site.jobs.all() == []
 
 
@@ -117,14 +120,15 @@ def test_command_that_refuses_to_begin_is_quoted(visitor: Visitor, site: Site) -
     where = approve(visitor, site)
     [job] = site.jobs.all()
     visitor.until(lambda: job.is_over)
-    assert "the cluster has &lt;drifted&gt;" in visitor.get(where).text
+    assert "the cluster has &lt;drifted&gt;" in (text := visitor.get(where).text)
+    assert f"<a href='/plans/{site.store.all()[0].id}'>Back</a>" in text
 
 
 def test_second_operator_who_presses_the_same_button_is_told(visitor: Visitor, site: Site) -> None:
     site.commands = replace(site.commands, program=program("import time; time.sleep(600)"))
     approve(visitor, site)
     second = Visitor(visitor.app, runner=visitor.runner).enter()
-    assert "has just begun to run plan the plan: wait for it" in approve(second, site)
+    assert "has just begun to run the plan: wait for it" in approve(second, site)
     assert len(site.jobs.all()) == 1
 
 
@@ -133,6 +137,9 @@ def test_active_run_is_changed_by_its_control_file(visitor: Visitor, site: Site)
         text = visitor.get(f"/runs/{run}").text
         assert "data-run='active'" in text
         assert "<section data-when='ended' hidden>" in text
+        assert [state for state in ("active", "paused") if f"data-when='{state}' hidden" in text] == [
+            "paused"
+        ]
         control = Control(SystemDisk(), str(site.books.folder / run))
         for form in ({"action": "pause"}, {"throttle": "20MB/s,22-06=200MB/s", "moves_in": "3"}):
             answered = visitor.post(f"/runs/{run}/control", {"csrf": visitor.csrf, **form})
@@ -149,7 +156,11 @@ def test_change_that_the_command_would_refuse_is_refused(
     visitor: Visitor, site: Site, form: dict[str, str]
 ) -> None:
     with carried_out(site) as run:
-        assert visitor.post(f"/runs/{run}/control", {"csrf": visitor.csrf, **form}).status == 400
+        answered = visitor.post(f"/runs/{run}/control", {"csrf": visitor.csrf, **form})
+        assert answered.status == 400
+        assert "Change this run" in answered.text  # the form comes back with what was filled in
+        for name, value in form.items():
+            assert name == "action" or f"name='{name}' value='{value}'" in answered.text
         assert not (site.books.folder / run / "control.json").exists()
 
 
@@ -158,6 +169,7 @@ def test_run_that_nobody_carries_out_cannot_be_changed(visitor: Visitor, site: S
     answered = visitor.post(f"/runs/{run}/control", {"csrf": visitor.csrf, "action": "pause"})
     assert answered.status == 409
     assert "not being carried out" in answered.text
+    assert f"<a href='/runs/{run}'>To the run</a>" in answered.text
 
 
 @pytest.mark.parametrize(
@@ -263,6 +275,12 @@ def test_audit_log_is_shown_newest_first_and_survives_junk(visitor: Visitor, sit
     with (site.store.folder / "audit.jsonl").open("a") as file:
         file.write('{"torn": \n[1]\n')
     assert [each["what"] for each in site.audit.latest()] == ["second", "first"]
+    site.audit.write("operator 3", "rehearse p-1", id="r-1", asked={"special_last": True})
+    site.audit.write("operator 3", "run plan balance", id="x", plan="p-1", digest=f"sha256:{'0' * 64}")
     text = visitor.get("/audit").text
+    for address in ("/plans/p-1/rehearsals/r-1", "/plans/p-1", "/runs/%3Cb%3E"):
+        assert f"<a href='{address}'>" in text
+    assert "special last yes" in text
+    assert f"digest sha256:{'0' * 12}…" in text
     assert text.index("second") < text.index("first")
     assert "run &lt;b&gt;" in text

@@ -104,19 +104,20 @@ def _partitions(snapshot: Snapshot, broker: BrokerId, number: int) -> str:
                 partition_link(name),
                 "leader" if each.leader == broker else "follower",
                 "yes" if broker in each.isr else "no",
-                human_bytes(None if own is None else own.size_bytes),
                 "?" if own is None else own.log_dir,
                 ids(each.replicas),
+                human_bytes(None if own is None else own.size_bytes),
             )
             for _, name, each, own in rows
         ],
         number,
         _ROWS,
     )
-    heads = ("partition", "is", "in sync", "bytes", "log dir", "replicas")
+    heads = ("partition", "is", "in sync", "log dir", "replicas", "bytes")
     turn = pager("/broker", found.number, found.pages, id=broker)
     return section(
         Section(
-            title="Replicas, the largest first", parts=(table(heads, found.rows, caption="replicas"), turn)
+            title="Replicas, the largest first",
+            parts=(table(heads, found.rows, left=5, caption="replicas"), turn),
         )
     )

@@ -95,7 +95,7 @@ def _tiles(snapshot: Snapshot, sums: ClusterSums) -> Iterator[Tile]:
 def _facts(snapshot: Snapshot, sums: ClusterSums) -> str:
     controller = "not known" if snapshot.controller is None else f"node {snapshot.controller}"
     throttled = "none" if not sums.throttles else f"{sums.throttles:,} brokers and topics have one"
-    facts = f"cluster {snapshot.cluster_id}. Controller: {controller}. Throttles: {throttled}."
+    facts = f"Cluster {snapshot.cluster_id}. Controller: {controller}. Throttles: {throttled}."
     return paragraph(facts) + f"<p class='note'>As of {at(snapshot.taken_ms)}.</p>"
 
 
@@ -205,6 +205,8 @@ def _causes(causes: Sequence[BandCause], unit: str) -> Markup:
 def _racks(sums: ClusterSums) -> Iterator[str]:
     for rack, brokers in sums.racks.items():
         title = f"Rack {rack}" if rack else "Brokers" if len(sums.racks) == 1 else "Brokers without a rack"
+        if not rack and all(each.address is None for each in brokers):
+            title = "Brokers that are down"  # only live brokers tell their racks
         yield section(Section(title=title, parts=(broker_table(brokers, sums, title),)))
 
 

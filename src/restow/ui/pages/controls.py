@@ -10,6 +10,7 @@ from restow.sizes import count, human_bytes
 from restow.ui.addresses import run_address
 from restow.ui.forms import check_field, text_field
 from restow.ui.frame import Shown, at, hidden, live
+from restow.ui.pages.runs import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,33 +23,46 @@ _ROWS = 100
 _BUTTONS = {"cancel": "Cancel it", "resume": "Resume it", "undo": "Move it back"}
 
 
-def run_actions(books: RunBooks, book: RunBook, session: UiSession) -> str:
-    """Return the forms. Those that do not fit the run's present state are hidden, and would be refused."""
-    where = run_address(book.name)
-    fields = hidden(session)
-    active = books.is_active(book)
+def run_actions(
+    books: RunBooks,
+    book: RunBook,
+    session: UiSession,
+    given: Mapping[str, str] | None = None,
+    wrong: str = "",
+) -> str:
+    """Return the forms; with what was filled in, and what was wrong with it.
+
+    Those that do not fit the run's present state are hidden, and would be refused.
+    """
+    where, given = run_address(book.name), given or {}
+    fields, state = hidden(session), state_of(books, book)
     pause = "".join(
-        f"<form method='post' action='{where}/control'>{fields}<button class='plain' name='action' "
-        f"value='{action}'>{words}</button></form>"
-        for action, words in (("pause", "Pause"), ("go on", "Go on"))
+        f"<form method='post' action='{where}/control'{_when(state, when)}>{fields}<button class='plain' "
+        f"name='action' value='{action}'>{words}</button></form>"
+        for when, action, words in (("active", "pause", "Pause"), ("paused", "go on", "Go on"))
     )
-    change = (
-        f"<form method='post' action='{where}/control'>{fields}"
-        f"{text_field('throttle', 'Throttle', example='50MB/s')}"
-        f"{text_field('moves_in', 'Moves in per broker', example='20')}"
-        f"{text_field('moves_out', 'Moves out per broker', example='10')}<button>Change</button></form>"
+    inputs = "".join(
+        text_field(name, label, given.get(name, ""), example=example)
+        for name, label, example in (
+            ("throttle", "Throttle", "50MB/s"),
+            ("moves_in", "Moves in per broker", "20"),
+            ("moves_out", "Moves out per broker", "10"),
+        )
     )
+    change = f"<form method='post' action='{where}/control'>{fields}{inputs}<button>Change</button></form>"
+    said = paragraph(wrong, "bad") if wrong else ""
     return (
-        f"<section data-when='active'{_hidden(not active)}><h2>Change this run</h2><div class='actions'>"
+        f"<section{_when(state, 'active paused')}><h2>Change this run</h2>{said}<div class='actions'>"
         f"{pause}{change}{_ask(where, 'cancel', 'Cancel …')}</div></section>"
-        f"<section data-when='ended'{_hidden(active)}><h2>What next</h2><div class='actions'>"
+        f"<section{_when(state, 'ended')}><h2>What next</h2><div class='actions'>"
         f"{_ask(where, 'resume', 'Resume …')}{_ask(where, 'cancel', 'Cancel …')}"
         f"{_ask(where, 'undo', 'Undo …')}</div></section>"
     )
 
 
-def _hidden(is_hidden: bool) -> str:
-    return " hidden" if is_hidden else ""
+def _when(state: str, states: str) -> str:
+    """Return the attributes of what is only shown in some states of a run."""
+    return f" data-when='{states}'{'' if state in states.split() else ' hidden'}"
 
 
 def _ask(where: str, command: str, words: str) -> str:
@@ -127,4 +141,5 @@ def start_parts(job: CommandJob) -> dict[str, str]:
     if job.code == 0:
         return {"start": f"<section><p>Done. {link('To the runs', '/runs')}</p></section>"}
     said = job.said or job.outcome or "the command ended without a word"
-    return {"start": f"<section><h2>It did not begin</h2><p class='bad'>{escape(said)}</p></section>"}
+    back = f"<p>{link('Back', job.back)}</p>" if job.back else ""
+    return {"start": f"<section><h2>It did not begin</h2><p class='bad'>{escape(said)}</p>{back}</section>"}

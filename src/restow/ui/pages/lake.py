@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from restow.html.heat import hour_name, week
-from restow.html.page import Markup, Section, paragraph, section, table
+from restow.html.page import Section, paragraph, section, table
 from restow.html.plots import amount
 from restow.model.load import BYTES_IN, BYTES_OUT
 from restow.sizes import human_bytes, human_rate
@@ -70,9 +70,7 @@ def _forecast(rows: Sequence[Mapping[str, Any]]) -> str:
             _amount(row, "now"),
             _amount(row, "limit"),
             _amount(row, "growth"),
-            at(row["passes"]) if row["passes"] is not None else Markup("–"),
-            at(row["soonest"]),
-            at(row["latest"]),
+            *(at(row[name], "date") for name in ("passes", "soonest", "latest")),
             note(row),
         )
         for row in rows

@@ -46,17 +46,24 @@ def plans_page(
             link(each.title, plan_address(each.id)),
             at(each.request.get("at_ms")),
             str(each.request.get("who", "")),
+            asked_for(each.request),
             "ready" if each.is_there else "failed" if each.wrong else "not done",
             f"{len(each.rehearsals()):,}",
         )
         for each in found.rows
     ]
-    heads = ("plan", "made", "by", "state", "rehearsals")
-    listed = table(heads, rows, left=4, caption="plans") if rows else paragraph("No plan was made here yet.")
+    heads = ("plan", "made", "by", "asked for", "state", "rehearsals")
+    listed = table(heads, rows, left=5, caption="plans") if rows else paragraph("No plan was made here yet.")
     turn = pager("/plans", found.number, found.pages)
     new = _ways(commands, session) if session is not None else ""
     compare = _compare_form([each for each in plans if each.is_there][:ROWS])
     return Shown(title="Plans", body=f"{new}<section><h2>Made here</h2>{listed}{turn}</section>{compare}")
+
+
+def asked_for(request: Mapping[str, Any]) -> str:
+    """Return the options that a plan or rehearsal was asked for with."""
+    given = dict(request.get("given", {}))
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in given.items() if value)
 
 
 def _ways(commands: CommandLine, session: UiSession) -> str:
@@ -78,16 +85,21 @@ def _ways(commands: CommandLine, session: UiSession) -> str:
 def _compare_form(plans: Sequence[StoredPlan]) -> str:
     if len(plans) < 2:
         return ""
-    options = "".join(
-        f"<option value='{each.id}'>{escape(each.title)} ({each.id})</option>" for each in plans
-    )
     fields = "".join(
-        f"<label>{label}<select name='{name}'>{options}</select></label>"
-        for name, label in (("first", "First plan"), ("second", "Second plan"))
+        f"<label>{label}<select name='{name}'>{_options(plans, chosen)}</select></label>"
+        for chosen, (name, label) in enumerate((("first", "First plan"), ("second", "Second plan")))
     )
     return (
         f"<section><h2>Compare</h2><form class='row' method='get' action='/plans/compare'>{fields}"
         "<button>Compare</button></form></section>"
+    )
+
+
+def _options(plans: Sequence[StoredPlan], chosen: int) -> str:
+    return "".join(
+        f"<option value='{each.id}'{' selected' if number == chosen else ''}>"
+        f"{escape(each.title)} ({each.id})</option>"
+        for number, each in enumerate(plans)
     )
 
 

@@ -15,7 +15,7 @@ from restow.ui.bars import span
 from restow.ui.forms import command_fields
 from restow.ui.frame import Shown, at, hidden, live, pager
 from restow.ui.lists import paged, thinned
-from restow.ui.pages.plans import job_parts
+from restow.ui.pages.plans import asked_for, job_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,8 @@ def rehearse_form(
         f"<section id='rehearse'><h2>{'Rehearse it otherwise' if given else 'Rehearse'}</h2>"
         f"{paragraph(_ABOUT)}{said}"
         f"<form method='post' action='{plan_address(stored.id)}/rehearsals'>{hidden(session)}"
-        f"<div class='row'>{sliders}</div>{fields}<button>Rehearse it</button></form></section>"
+        f"<div class='row' data-scripts hidden>{sliders}</div>{fields}"
+        "<button>Rehearse it</button></form></section>"
     )
 
 
@@ -68,9 +69,7 @@ def rehearsals_of(stored: StoredPlan) -> str:
     rows = []
     for each in stored.rehearsals():
         told = each.told()
-        asked = ", ".join(
-            f"{name} {value}" for name, value in dict(each.request.get("given", {})).items() if value
-        )
+        asked = asked_for(each.request)
         if told is None:
             rows.append(
                 (link(each.id, rehearsal_address(stored.id, each.id)), asked, "–", each.wrong or "under way")
@@ -99,7 +98,8 @@ def rehearsal_page(
     if told is None:
         wrong = rehearsal.wrong or "the server was stopped meanwhile: rehearse it again"
         return Shown(title=title, body=f"<section>{paragraph(wrong, 'bad')}{back}</section>{again}")
-    lead = f"Throttle {escape(str(told['throttle']))}, begins {at(told['start_ms'])}."
+    throttle = escape(str(told["throttle"]))
+    lead = f"Throttle {throttle}, begins {at(told['start_ms'])}. Pictures have their times in UTC."
     parts = [
         f"<p class='lead'>{lead}</p>",
         tiles(_tiles(told)),

@@ -36,7 +36,9 @@ _ROWS = 100
 _EVENTS = 200
 _COPIES = 30
 _POINTS = 400
-RUN_HEADS = ("run", "plan", "outcome", "began", "took", "predicted", "off by", "moves", "to copy", "by")
+RUN_HEADS = ("run", "plan", "outcome", "by", "began", "took", "predicted", "off by", "moves", "to copy")
+_SHORT_MS = 20 * 3600 * 1000
+"""The moments of a run that is not longer are told without their date."""
 
 
 def history_page(books: RunBooks, number: int) -> Shown:
@@ -57,26 +59,29 @@ def history_parts(books: RunBooks, number: int) -> dict[str, str]:
     if not found.total:
         note = f"There is no run in {books.folder} yet."
         return {"history": section(Section(title="Journals", parts=(paragraph(note),)))}
-    rows = [_row(books, each) for each in found.rows]
+    undone = {each.undo_of: each.name for each in books.all() if each.undo_of}
+    rows = [_row(books, each, undone.get(each.name)) for each in found.rows]
     turn = pager("/runs", found.number, found.pages)
-    return {"history": f"<section>{table(RUN_HEADS, rows, left=2, caption='runs')}{turn}</section>"}
+    return {"history": f"<section>{table(RUN_HEADS, rows, left=4, caption='runs')}{turn}</section>"}
 
 
-def _row(books: RunBooks, book: RunBook) -> tuple[object, ...]:
+def _row(books: RunBooks, book: RunBook, undone_by: str | None) -> tuple[object, ...]:
     if book.wrong:
         return (run_link(book.name), book.wrong, *["–"] * (len(RUN_HEADS) - 2))
     outcome = outcome_of(books, book)
+    undone = f"<br><small>undone by {run_link(undone_by)}</small>" if undone_by else ""
+    report = f"<br><small>{link('report', f'{run_address(book.name)}/report')}</small>"
     return (
         run_link(book.name),
-        _title(book),
-        Markup(f"<span class='{_KINDS.get(outcome, '')}'>{outcome}</span>"),
+        Markup(f"{escape(_title(book))}{undone}"),
+        Markup(f"<span class='{_KINDS.get(outcome, '')}'>{outcome}</span>{report}"),
+        book.who,
         at(book.began_ms),
         took(book),
         "–" if book.prediction is None else human_duration(book.prediction.seconds.p50),
         off_by(book),
         f"{book.arrived:,} of {book.moves:,}",
         human_bytes(book.bytes_to_copy),
-        book.who,
     )
 
 
@@ -146,7 +151,14 @@ def run_parts(books: RunBooks, book: RunBook, number: int) -> dict[str, str]:
 
 def _mark(books: RunBooks, book: RunBook) -> str:
     """Return what the script shows and hides forms by."""
-    return f"<span hidden data-run='{'active' if books.is_active(book) else 'ended'}'></span>"
+    return f"<span hidden data-run='{state_of(books, book)}'></span>"
+
+
+def state_of(books: RunBooks, book: RunBook) -> str:
+    """Return what an operator can do with a run: change it when "active", let it go on when "paused"."""
+    if not books.is_active(book):
+        return "ended"
+    return "paused" if book.status is not None and book.status.paused else "active"
 
 
 def run_tiles(books: RunBooks, book: RunBook) -> Iterator[Tile]:
@@ -159,8 +171,8 @@ def run_tiles(books: RunBooks, book: RunBook) -> Iterator[Tile]:
     if status is not None and books.is_active(book):
         report = status.report
         yield Tile(value=human_rate(report.rate), name="copied in all")
-        left = "paused" if status.paused else "?" if report.eta_s is None else human_duration(report.eta_s)
-        yield Tile(value=left, name="left")
+        if not status.paused:
+            yield Tile(value="?" if report.eta_s is None else human_duration(report.eta_s), name="left")
         yield Tile(value=_throttle(status), name="throttle per broker")
         bad = status.under_replicated or status.offline
         yield Tile(
@@ -302,7 +314,8 @@ def over_time(book: RunBook) -> str:
 
 def _timeline(book: RunBook) -> str:
     picture = over_time(book)
-    return section(Section(title="Predicted and actual", parts=(picture,))) if picture else ""
+    note = "Bytes copied over time, in UTC."
+    return section(Section(title="Predicted and actual", note=note, parts=(picture,))) if picture else ""
 
 
 def _line(name: str, points: Sequence[tuple[int, float]], from_ms: int, kind: str = "") -> Line:
@@ -327,14 +340,15 @@ def _move_row(book: RunBook, move: ShownMove, whole_ms: int) -> tuple[object, ..
     times = book.times.get(move.partition)
     begun = None if times is None else (times.begun_ms - book.began_ms) / whole_ms
     ended = 1.0 if times is None or times.ended_ms is None else (times.ended_ms - book.began_ms) / whole_ms
+    part = "time" if whole_ms <= _SHORT_MS else ""
     return (
         partition_link(move.partition),
         ids(move.before),
         ids(move.after),
         human_bytes(move.bytes_to_copy),
         "–" if begun is None else span(begun, ended, _lasted(times)),
-        "–" if times is None else at(times.begun_ms),
-        "–" if times is None else f"left out: {times.dropped}" if times.dropped else at(times.ended_ms),
+        "–" if times is None else at(times.begun_ms, part),
+        "–" if times is None else f"left out: {times.dropped}" if times.dropped else at(times.ended_ms, part),
         move.reason,
     )
 
