@@ -74,14 +74,17 @@ def operator_page(pages: ServedPages, browser: Any) -> Iterator[Any]:
 
 def check_accessibility(page: Any) -> None:
     """Fail on serious findings of axe, in both themes."""
+    backs = set()
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
+        backs.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         found = [
             (each["id"], each["nodes"][0]["html"][:200], each["nodes"][0]["failureSummary"])
             for each in Axe().run(page).response["violations"]
             if each["impact"] in ("serious", "critical")
         ]
         assert not found, (page.url, theme, found)
+    assert len(backs) == 2, "both themes look the same"
     page.emulate_media(color_scheme="light")
 
 

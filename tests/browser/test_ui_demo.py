@@ -11,6 +11,7 @@ from tests.browser.story import check_accessibility, operator_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.browser.served import ServedPages
 
@@ -118,6 +119,98 @@ def test_pages_print_without_navigation_and_forms(pages: ServedPages, page: Any)
         found = page.query_selector(hidden)
         assert found is None or not found.is_visible()
     assert page.pdf()[:4] == b"%PDF"
+
+
+def test_lists_are_searched_sorted_and_turned(pages: ServedPages, page: Any) -> None:
+    def rows(part: str = "main") -> list[str]:
+        return [each.split("\t")[0] for each in page.locator(f"{part} tbody tr").all_inner_texts()]
+
+    page.goto(f"{pages.address}/topics")
+    page.fill("input[name=search]", "ORD")
+    page.click("button:has-text('Search')")
+    page.wait_for_url("**search=ORD*")
+    assert rows() == ["orders"]
+    page.goto(f"{pages.address}/groups")
+    page.fill("input[name=search]", "bill")
+    page.click("button:has-text('Search')")
+    page.wait_for_url("**search=bill*")
+    assert rows() == ["billing"]
+    page.goto(f"{pages.address}/brokers")
+    assert rows() == ["0", "1", "2", "3", "4", "5"]
+    page.select_option("select[name=sort]", "replicas")
+    page.click("button:has-text('Show')")
+    page.wait_for_url("**sort=replicas*")
+    assert rows()[0] == "0"
+    assert sorted(rows()) == ["0", "1", "2", "3", "4", "5"] != rows()
+    plan, rehearsal = addresses(page, pages)[10:12]
+    page.goto(pages.address + plan)
+    every = rows("#moves")
+    page.fill("#moves input[name=topic]", "clicks")
+    page.fill("#moves input[name=broker]", "4")
+    page.click("#moves button:has-text('Search')")
+    page.wait_for_url("**topic=clicks*")
+    assert set(rows("#moves")) < {each for each in every if each.startswith("clicks-")}
+    page.goto(pages.address + rehearsal)
+    first = page.locator("main section:last-of-type tbody tr").all_inner_texts()
+    page.click(".pager >> text=next")
+    page.wait_for_selector("text=page 2 of 2")
+    assert not set(first) & set(page.locator("main section:last-of-type tbody tr").all_inner_texts())
+
+
+def test_sliders_fill_in_the_throttle_and_the_hour(pages: ServedPages, page: Any) -> None:
+    page.goto(pages.address + addresses(page, pages)[10])
+    start = page.locator("input[data-shows=rehearse-start]")
+    assert start.get_attribute("aria-valuetext") == "now"
+    for hour in ("00:00", "01:00"):
+        start.press("ArrowRight")
+        assert page.input_value("#rehearse-start") == start.get_attribute("aria-valuetext") == hour
+    page.locator("input[data-shows=rehearse-throttle]").press("End")
+    assert page.input_value("#rehearse-throttle") == "none"
+
+
+def test_every_page_of_the_story_is_read_without_scripts(pages: ServedPages, running_browser: Any) -> None:
+    context = running_browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{pages.address}/")
+    page.fill("input[name=token]", pages.tokens["operator"])
+    page.click("button:has-text('Enter')")
+    page.wait_for_selector("text=Rack a")
+    for address in addresses(page, pages):
+        page.goto(pages.address + address)
+        assert "Without scripts" in page.inner_text("body")
+        assert not page.locator("[data-scripts]").locator("visible=true").count()
+        assert "new" in address or page.locator("main td").count(), address
+    context.close()
+
+
+def test_plan_file_of_a_gigabyte_is_refused_on_the_page(
+    pages: ServedPages, running_browser: Any, tmp_path: Path
+) -> None:
+    with (tmp_path / "large.json").open("wb") as file:
+        file.truncate(10**9)
+    context = running_browser.new_context()
+    page = pages.enter(context)
+    page.goto(f"{pages.address}/plans")
+    plans = page.locator("section:has-text('Made here') tbody tr").count()
+    page.set_input_files("input[type=file]", tmp_path / "large.json")
+    page.click("button:has-text('Upload')")
+    page.wait_for_selector("#live:has-text('larger than'), #live:has-text('too large')")
+    page.reload()
+    assert page.locator("section:has-text('Made here') tbody tr").count() == plans
+    context.close()
+
+
+def test_open_page_says_that_its_session_has_ended(pages: ServedPages, running_browser: Any) -> None:
+    context = running_browser.new_context()
+    page = pages.enter(context)
+    another = context.new_page()
+    another.goto(f"{pages.address}/topics")
+    another.click("button:has-text('Leave')")
+    another.wait_for_url("**/login")
+    page.wait_for_selector("#live:has-text('Your session has ended')")
+    page.reload()
+    assert page.url.endswith("/login")
+    context.close()
 
 
 def test_session_that_has_ended_leads_to_the_login(pages: ServedPages, page: Any) -> None:

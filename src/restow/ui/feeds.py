@@ -51,8 +51,12 @@ class Feed:
         self.change()
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Yield all parts at once, and after each change those that are different, as server-sent events."""
-        seen = -1
+        """Yield all parts at once, and after each change those that are different, as server-sent events.
+
+        Something is sent now and then even if nothing differs, so that a viewer who is gone is noticed.
+        """
+        seen, loop = -1, asyncio.get_running_loop()
+        quiet_until_s = loop.time() + _STILL_HERE_S
         while not self._has_ended:
             changed = self._changed
             if seen != self._version:
@@ -60,11 +64,13 @@ class Feed:
                 seen = self._version
                 if text:
                     yield text
+                    quiet_until_s = loop.time() + _STILL_HERE_S
                 continue
             try:
-                await asyncio.wait_for(changed.wait(), _STILL_HERE_S)
+                await asyncio.wait_for(changed.wait(), max(0.0, quiet_until_s - loop.time()))
             except TimeoutError:
                 yield _STILL_HERE
+                quiet_until_s = loop.time() + _STILL_HERE_S
 
     def _event(self, seen: int) -> bytes:
         """Return what a viewer of a version needs for the present one; nothing if all is the same."""

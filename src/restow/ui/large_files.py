@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from restow.ui.moves import Moves
 
 LARGE_BYTES = 4 * 1024 * 1024
+MOST_PLAN_BYTES = 512 * 1024 * 1024
+"""Two million moves. As JSON, a plan needs ten times as much memory as its file is large."""
 _FORMAT = 1
 _SHOWN, _MOVES = "shown.json", "moves.sqlite"
 
@@ -80,7 +82,7 @@ class RunStart:
 
 def shown_plan(path: Path) -> ShownPlan:
     """Read a plan file. What is shown of a large one is kept beside it."""
-    size = path.stat().st_size
+    size = _size(path)
     told, moves = _kept("plan", path, size, path.parent) if size > LARGE_BYTES else _here("plan", path)
     return ShownPlan(
         head=loads(told["head"]),
@@ -93,7 +95,7 @@ def shown_plan(path: Path) -> ShownPlan:
 
 def is_read_soon(path: Path) -> bool:
     """Return whether a plan file is small, or what is shown of it is kept beside it."""
-    return path.stat().st_size <= LARGE_BYTES or (path.parent / _SHOWN).exists()
+    return _size(path) <= LARGE_BYTES or (path.parent / _SHOWN).exists()
 
 
 def run_start(path: Path, size: int, keep: Path) -> RunStart | None:
@@ -110,15 +112,26 @@ def run_start(path: Path, size: int, keep: Path) -> RunStart | None:
 
 def kafka_files(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return Kafka's JSON of a plan, and that of the way back."""
-    found: tuple[dict[str, Any], dict[str, Any]] = _read("kafka", path.stat().st_size, path)
+    found: tuple[dict[str, Any], dict[str, Any]] = _read("kafka", _size(path), path)
     return found
 
 
 def comparison(first: Path, second: Path) -> PlanComparison:
     """Compare two plan files."""
-    size = max(first.stat().st_size, second.stat().st_size)
+    size = max(_size(first), _size(second))
     found: PlanComparison = _read("comparison", size, first, second)
     return found
+
+
+def _size(path: Path) -> int:
+    """Return the size of a plan file, if that can be read."""
+    size = path.stat().st_size
+    if size > MOST_PLAN_BYTES:
+        raise InvalidDocument(
+            f"{path} is larger than {MOST_PLAN_BYTES // 2**20} MiB, the most that pages read of a plan: "
+            "look at it with `restow show`"
+        )
+    return size
 
 
 def _read(kind: str, size: int, *paths: Path) -> Any:

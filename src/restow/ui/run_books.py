@@ -317,6 +317,11 @@ class RunBooks:
                 book = self._books[name] = RunBook(name, Path(runs.path(name)), keep / name)
             if book.refresh(self._disk):
                 changed.add(name)
+            if book.start is not None and book.start.cluster_id != cluster_id and not book.wrong:
+                book.wrong = (
+                    f"this run is of the cluster {book.start.cluster_id!r}, not of {cluster_id!r}: "
+                    f"{book.folder} does not belong here"
+                )
         for gone in self._books.keys() - set(names):
             del self._books[gone]
             changed.add(gone)

@@ -13,6 +13,7 @@ import pytest
 from restow.client import Unreachable
 from restow.model import Copy, LiveBroker, Move, Partition, Plan, Snapshot, Topic, TopicPartition
 from restow.plan import write_plan
+from restow.ui import feeds
 from restow.ui.api import ROUTES, openapi
 from restow.ui.app import application
 from restow.ui.feeds import Feed, Feeds
@@ -300,26 +301,48 @@ def test_feed_sends_only_the_parts_that_have_changed() -> None:
 
 def test_feeds_forget_pages_that_nobody_looks_at() -> None:
     async def main() -> tuple[int, int]:
-        feeds = Feeds()
-        events = feeds.events("cluster", lambda: {"a": "b"})
+        all_feeds = Feeds()
+        events = all_feeds.events("cluster", lambda: {"a": "b"})
         await anext(events)
-        during = feeds.viewers
+        during = all_feeds.viewers
         await events.aclose()  # type: ignore[attr-defined]
-        return during, len(feeds._feeds)
+        return during, len(all_feeds._feeds)
 
     assert asyncio.run(main()) == (1, 0)
 
 
+def test_feed_that_changes_without_a_difference_still_sends_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feeds, "_STILL_HERE_S", 0.05)
+
+    async def main() -> list[bytes]:
+        all_feeds = Feeds()
+        events = all_feeds.events("cluster", lambda: {"a": "1"})
+
+        async def keep_changing() -> None:
+            while True:
+                all_feeds.change("cluster")
+                await asyncio.sleep(0.001)
+
+        changing = asyncio.create_task(keep_changing())
+        seen = [await anext(events), await anext(events)]
+        changing.cancel()
+        return seen
+
+    assert asyncio.run(main())[1] == feeds._STILL_HERE
+
+
 def test_feed_ends_with_the_session_of_its_viewer() -> None:
     async def main() -> list[bytes]:
-        feeds, open_, parts = Feeds(), [True], {"a": "1"}
+        all_feeds, open_, parts = Feeds(), [True], {"a": "1"}
         seen = []
-        async for event in feeds.events("cluster", lambda: parts, lambda: open_[0]):
+        async for event in all_feeds.events("cluster", lambda: parts, lambda: open_[0]):
             seen.append(event)
             open_[0] = False
             parts["a"] = "2"
-            feeds.change("cluster")
-        assert feeds.viewers == 0
+            all_feeds.change("cluster")
+        assert all_feeds.viewers == 0
         return seen
 
     assert asyncio.run(main()) == [b'event: parts\ndata: {"parts": {"a": "1"}}\n\n']

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from restow.ui.sessions import UiSession
 
 _ROWS = 100
-_BUTTONS = {"cancel": "Cancel it", "resume": "Resume it", "undo": "Move it back"}
+CONFIRMED = {"cancel": "Cancel it", "resume": "Resume it", "undo": "Move it back"}
 
 
 def run_actions(
@@ -80,7 +80,7 @@ def confirm_page(book: RunBook, command: str, told: Mapping[str, Any], session: 
     partly = check_field("as_far_as_possible", "Skip what cannot be moved back") if command == "undo" else ""
     form = (
         f"<form class='row' method='post' action='{where}/{command}'>{hidden(session)}{throttle}{partly}"
-        f"<button class='danger'>{_BUTTONS[command]}</button>{link('No, back to the run', where)}</form>"
+        f"<button class='danger'>{CONFIRMED[command]}</button>{link('No, back to the run', where)}</form>"
     )
     what = section(
         Section(title="What will happen", parts=(paragraph(_sentence(command, told)), _listed(told)))
