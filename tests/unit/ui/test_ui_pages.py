@@ -76,6 +76,9 @@ def test_large_cluster_is_summed_up_by_rack_first(tmp_path: Path) -> None:
     assert "page 2 of 2" in table
     assert "/broker?id=998'" not in table
     assert "/broker?id=997'" in table
+    topic = a_visitor(tmp_path, shown).get("/topic?name=t").text
+    assert "Its 1,000 brokers are too many for a matrix" in topic
+    assert "<a href='/broker?id=7'>7</a></td><td class='l'>r1</td>" in topic
 
 
 def test_topics_are_searched_by_a_part_of_their_name(tmp_path: Path) -> None:

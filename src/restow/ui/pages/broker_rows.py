@@ -58,7 +58,7 @@ def _state(broker: BrokerSum) -> Markup:
     kind = "state-bad" if broker.state in ("down", "log dir failed") else ""
     kind = kind or ("state-warn" if broker.state == "cordoned" else "")
     role = "<br><small>controller</small>" if broker.is_controller else ""
-    return Markup(f"<span class='{kind}'>{broker.state}</span>{role}")
+    return Markup(f"<span class='state {kind}'>{broker.state}</span>{role}")
 
 
 def _log_dir(found: LogDirSum, most: int) -> str:

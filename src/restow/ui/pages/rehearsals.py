@@ -131,9 +131,7 @@ def _tiles(told: Mapping[str, Any]) -> Iterator[Tile]:
     yield Tile(value=human_bytes(told["bytes_to_copy"]), name="to copy")
     yield Tile(value=f"{len(told['leader_changes']):,}", name="leaders move")
     if told["isr_margin"] is not None:
-        yield Tile(
-            value=f"{told['isr_margin']:,}", name="in-sync replicas beyond min.insync.replicas, at least"
-        )
+        yield Tile(value=f"{told['isr_margin']:,}", name="in-sync replicas to spare, at least")
     yield Tile(
         value=f"{len(told['problems']):,}", name="problems", kind="bad" if told["problems"] else "good"
     )
@@ -159,7 +157,8 @@ def _sections(told: Mapping[str, Any]) -> Iterator[Section]:
         ]
         heads = ("start", "throttle", "takes", "impact on clients")
         yield Section(title="Starts", parts=(table(heads, rows, caption="starts"),))
-    yield Section(title="Bytes copied", parts=(_progress(told),))
+    received = "What brokers receive for new replicas, with what producers write to them meanwhile."
+    yield Section(title="Bytes copied", note=received, parts=(_progress(told),))
     yield Section(title="Moves under way", parts=(_under_way(told),))
     yield Section(title="Log dirs", note="Old and new copies counted.", parts=(_disks(told), _log_dirs(told)))
     yield Section(title="Brokers", parts=(_brokers(told),))

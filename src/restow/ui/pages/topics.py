@@ -29,6 +29,8 @@ REPLICA_KEY = (
     "The first replica, which should lead, is underlined."
 )
 
+_LIST_KEY = "Its {:,} brokers are too many for a matrix. The first replica should lead."
+
 
 def topics_page(look: ClusterLook, search: str, sort: str, number: int) -> Shown:
     """Return the table of topics whose names contain what was searched for."""
@@ -90,14 +92,13 @@ def topic_page(look: ClusterLook, name: str, number: int) -> Shown | None:
     )
     found = paged(topic.partitions, number, _MATRIX_ROWS)
     brokers = _brokers(snapshot, topic.partitions)
-    drawn = (
-        _matrix(snapshot, topic, found.rows, brokers)
-        if len(brokers) <= _MATRIX_BROKERS
-        else _list(topic, found.rows)
-    )
+    if len(brokers) <= _MATRIX_BROKERS:
+        note, drawn = REPLICA_KEY, _matrix(snapshot, topic, found.rows, brokers)
+    else:
+        note, drawn = _LIST_KEY.format(len(brokers)), _list(snapshot, topic, found.rows)
     parts = [
         tiles(shown),
-        section(Section(title="Partitions and brokers", note=REPLICA_KEY, parts=(drawn,))),
+        section(Section(title="Partitions and brokers", note=note, parts=(drawn,))),
         pager("/topic", found.number, found.pages, name=name),
     ]
     if topic.configs:
@@ -154,18 +155,23 @@ def replica_cell(partition: Partition, broker: BrokerId) -> str:
     return f"<td class='{kind}' title='broker {broker} {words}'>{shown}</td>"
 
 
-def _list(topic: Topic, partitions: Sequence[Partition]) -> str:
+def _list(snapshot: Snapshot, topic: Topic, partitions: Sequence[Partition]) -> str:
+    racks = {each.id: each.rack or "none" for each in snapshot.brokers}
     rows = [
         (
             _partition_link(topic.name, each.number),
-            ids(each.replicas),
+            Markup(", ".join(broker_link(broker) for broker in each.replicas)),
+            ", ".join(racks.get(broker, "down") for broker in each.replicas),
             "none" if each.leader is None else each.leader,
-            ids(each.isr),
+            ids([broker for broker in each.replicas if broker not in each.isr]) or "–",
+            ids(each.adding) or "–",
+            ids(each.removing) or "–",
             human_bytes(each.size_bytes),
         )
         for each in partitions
     ]
-    return table(("partition", "replicas", "leader", "in sync", "bytes"), rows, left=2, caption="partitions")
+    heads = ("partition", "replicas", "racks", "leader", "not in sync", "adding", "removing", "bytes")
+    return table(heads, rows, left=7, caption="partitions")
 
 
 def _partition_link(topic: str, number: int) -> Markup:
