@@ -42,6 +42,7 @@ _MAIN_CLASSES = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
 _BEFORE_4 = {
+    "kafka-acls": "kafka.admin.AclCommand",
     "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
     "kafka-console-producer": "kafka.tools.ConsoleProducer",
     "kafka-dump-log": "kafka.tools.DumpLogSegments",

@@ -76,3 +76,26 @@ def test_credentials_set_by_kafkas_tool_are_good_for_a_login(cluster: Running, t
     assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in tools.refused(
         "kafka-topics", *where, *config, "--list"
     )
+
+
+def test_acls_set_by_kafkas_tool_let_a_user_in(tmp_path: Path) -> None:
+    with needs_kafka():
+        tools = Tools(KAFKA_VERSION)
+        tools.command("kafka-acls")
+    users = {"alice": "secret", "root": "secret"}
+    with embedded(1, listeners=("SASL_PLAINTEXT",), users=users, super_users=("root",)) as running:
+        where = ("--bootstrap-server", running.bootstrap)
+        own = client_file(tmp_path, "PLAIN", LOGINS["PLAIN"])
+        (tmp_path / "root").mkdir()
+        root = client_file(tmp_path / "root", "PLAIN", LOGINS["PLAIN"].replace('"alice"', '"root"'))
+        tools.run("kafka-topics", *where, "--command-config", root, "--create", "--topic", "orders")
+        assert not tools.run("kafka-topics", *where, "--command-config", own, "--list").strip()
+        grant = ("--add", "--allow-principal", "User:alice", "--operation", "Describe", "--topic", "ord")
+        prefixed = ("--resource-pattern-type", "prefixed")
+        tools.run("kafka-acls", *where, "--command-config", root, *grant, *prefixed)
+        assert tools.run("kafka-topics", *where, "--command-config", own, "--list").split() == ["orders"]
+        listed = tools.run("kafka-acls", *where, "--command-config", root, "--list")
+        assert "principal=User:alice, host=*, operation=DESCRIBE, permissionType=ALLOW" in listed
+        assert "ClusterAuthorizationException" in tools.refused(
+            "kafka-acls", *where, "--command-config", own, "--list"
+        )

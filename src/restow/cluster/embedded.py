@@ -59,11 +59,13 @@ class EmbeddedCluster:
         fsync: bool = True,
         listeners: Sequence[str] = (),
         users: Mapping[str, str] | None = None,
+        super_users: Sequence[str] = (),
     ) -> None:
         """Broker i listens on `port` + i, or for port 0 on a free one that it keeps until `stop`.
         `properties` are Kafka's broker configs. With several `listeners`, each as `NAME:PROTOCOL`, each
         broker has as many ports in a row; the first listener is the brokers' own, too. `users` have
-        passwords, with which clients log in at listeners of the protocols SASL_PLAINTEXT and SASL_SSL.
+        passwords, with which clients log in at listeners of the protocols SASL_PLAINTEXT and SASL_SSL. With
+        `super_users`, all others need ACLs.
 
         Nothing is touched before `start`. Without `fsync`, acknowledged store writes survive a kill of the
         process but not necessarily a power loss.
@@ -80,7 +82,7 @@ class EmbeddedCluster:
         self._port = port
         self._held: list[HeldPort] = []
         self._access = Access.of_cluster(
-            listeners, users or {}, SystemChance().randbytes(_PASSWORD_BYTES).hex()
+            listeners, users or {}, SystemChance().randbytes(_PASSWORD_BYTES).hex(), super_users
         )
         self._properties = {
             "offsets.topic.replication.factor": str(min(_OFFSETS_REPLICATION_FACTOR, brokers)),

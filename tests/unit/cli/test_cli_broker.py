@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         (["--config", "listeners=9092"], "listeners: '9092' is not NAME://host:port"),
         (["--listener", "SASL_PLAINTEXT"], "nobody could log in at listener SASL_PLAINTEXT"),
         (["--listener", "A:TLS"], "'A:TLS' is no listener"),
+        (["--super-user", "admin"], "brokers reach each other at listener PLAINTEXT without a login"),
         (["--users", "/no/such/file"], "--users: /no/such/file cannot be read"),
         (["--id", "-1"], "--id"),
         (["--log-dirs", "0"], "--log-dirs"),

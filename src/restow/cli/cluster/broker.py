@@ -33,6 +33,7 @@ LISTENER_HELP = (
     "Listen there: NAME:PROTOCOL, with PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; repeatable, on ports in "
     "a row. Brokers use the first one themselves."
 )
+SUPER_HELP = "Let this user do everything, and others only what ACLs allow; repeatable."
 USERS_HELP = "File of lines NAME:PASSWORD, with which clients log in by PLAIN or SCRAM."
 _LEVELS = ("debug", "info", "warning", "error")
 
@@ -63,6 +64,10 @@ def command(
             metavar="NAME", help="The user as whom brokers log in to each other.", rich_help_panel=_NETWORK
         ),
     ] = None,
+    super_user: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=SUPER_HELP, rich_help_panel=_NETWORK),
+    ] = None,
     without_authentication: Annotated[
         bool, typer.Option("--without-authentication", help=OPEN_HELP, rich_help_panel=_NETWORK)
     ] = False,
@@ -91,7 +96,7 @@ def command(
         raise InvalidInput(f"--log-level: {log_level!r} is not one of {', '.join(_LEVELS)}")
     if host in _EVERYWHERE:
         raise InvalidInput(f"--host: {host!r} is no address that others can reach this broker at: give one")
-    access = Access.parse(listener or (), read_users(users), broker_user)
+    access = Access.parse(listener or (), read_users(users), broker_user, super_user or ())
     ports = [port + each if port else 0 for each in range(len(access.listeners))]
     properties = {**access.properties(host, ports), **parse_configs(config or ())}
     check_reach(properties, host, port, without_authentication=without_authentication)

@@ -9,6 +9,7 @@ import typer
 from restow.cli.cluster.broker import (
     LISTENER_HELP,
     OPEN_HELP,
+    SUPER_HELP,
     USERS_HELP,
     check_reach,
     parse_configs,
@@ -75,6 +76,10 @@ def command(
     users: Annotated[
         str | None, typer.Option(metavar="FILE", help=USERS_HELP, rich_help_panel=_NETWORK)
     ] = None,
+    super_user: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=SUPER_HELP, rich_help_panel=_NETWORK),
+    ] = None,
     without_authentication: Annotated[
         bool, typer.Option("--without-authentication", help=OPEN_HELP, rich_help_panel=_NETWORK)
     ] = False,
@@ -94,7 +99,7 @@ def command(
     from restow.runtime.loop import run
 
     who, configs = read_users(users), parse_configs(config or ())
-    access = Access.of_cluster(listener or (), who, password="")
+    access = Access.of_cluster(listener or (), who, "", super_user or ())
     shown = {**access.properties(host, [0] * len(access.listeners)), **configs}
     check_reach(shown, host, port, without_authentication=without_authentication)
     asked = Shape(
@@ -116,6 +121,7 @@ def command(
             properties=configs,
             listeners=listener or (),
             users=who,
+            super_users=super_user or (),
         )
         try:
             run(run_until_told(cluster, as_json=as_json))

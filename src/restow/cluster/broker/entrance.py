@@ -16,8 +16,11 @@ from restow.cluster.security.peer_login import PeerLogin
 from restow.cluster.store.znodes import AdvertisedEndpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from restow.cluster.broker.broker import BrokerRuntime
     from restow.cluster.broker.services import Services
+    from restow.cluster.handlers import Handler
     from restow.cluster.security.broker_doors import Doors
     from restow.cluster.security.listeners import ListenerSpec
     from restow.cluster.store import Store
@@ -65,6 +68,14 @@ class Entrance:
         """Close the listeners and their connections."""
         await asyncio.gather(*(each.close() for each in self._open))
 
+    def _handlers(self, services: Services) -> Mapping[int, Handler]:
+        """Return what answers requests; with an authorizer, rules stand before it."""
+        if services.acls is None:
+            return self._world.handlers
+        from restow.cluster.security.guard import GuardedHandlers
+
+        return GuardedHandlers(self._world.handlers, services.acls.rules)
+
     async def _listen(self, spec: ListenerSpec, services: Services) -> Listener:
         world, settings = self._world, self.doors.logins.get(spec.name)
         logins = None
@@ -78,7 +89,7 @@ class Entrance:
             spec.port,
             services,
             server_limits(services.configs),
-            world.handlers,
+            self._handlers(services),
             door=Door(
                 name=spec.name,
                 logins=logins,

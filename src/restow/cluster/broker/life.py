@@ -36,6 +36,7 @@ from restow.cluster.quotas import ReplicationQuotas
 from restow.cluster.replication import ReplicaManager, Throttles
 from restow.cluster.replication.isr import StoreIsrWriter
 from restow.cluster.replication.log_dir_moves import LogDirMoves
+from restow.cluster.security.authorizer import AclStore
 from restow.cluster.security.users import ScramUsers
 from restow.cluster.store import SessionExpired, StoreError
 from restow.cluster.store.znodes import BrokerRegistration, LogDirEvent
@@ -96,6 +97,8 @@ class Life:
         self._has_services = True
         check_cordoned(services.configs.value(CORDONED_LOG_DIRS), self._options.log_dirs)
         await services.config_store.start()
+        if services.acls is not None:
+            await services.acls.start()
         services.quotas.refresh()
         services.logs.start()
         await remove_strays(self._store, services.logs, services.broker_id)
@@ -193,7 +196,7 @@ class Life:
             make_id=lambda: str(chance.uuid()),
             topics=GroupTopics(metadata, replicas),
         )
-        producer_ids = ProducerIds(options.broker_id, store)
+        producer_ids, acls = ProducerIds(options.broker_id, store), self.entrance.doors.acls
         config_store = ConfigStore(options.broker_id, configs, store, self._tasks, self._config_changed)
         transactions, markers, verifier = self._transactions(
             metadata, configs, replicas, groups, producer_ids
@@ -225,6 +228,7 @@ class Life:
             controller_requests=self._controller_requests,
             producer_ids=producer_ids,
             users=ScramUsers(config_store, chance),
+            acls=None if acls is None else AclStore(acls.rules(), store, self._tasks),
             tasks=self._tasks,
         )
 

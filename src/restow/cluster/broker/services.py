@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from restow.cluster.quotas import ReplicationQuotas
     from restow.cluster.replication import ReplicaManager
     from restow.cluster.replication.log_dir_moves import LogDirMoves
+    from restow.cluster.security.authorizer import AclStore
     from restow.cluster.security.login import SaslLogin
     from restow.cluster.security.users import ScramUsers
     from restow.cluster.store import Store
@@ -54,6 +55,8 @@ class Services:
     controller_requests: ControllerRequests
     producer_ids: ProducerIds
     users: ScramUsers
+    acls: AclStore | None
+    """The ACLs, if there is an authorizer."""
     tasks: Tasks
 
 
@@ -73,6 +76,11 @@ class RequestContext:
     """The listener that the client has reached."""
     login: SaslLogin | None = None
     """The client's login, on a listener that asks for one."""
+
+    @property
+    def host(self) -> str:
+        """Return the client's host as ACLs name it."""
+        return self.peer.rpartition(":")[0]
 
     @property
     def client_host(self) -> str:

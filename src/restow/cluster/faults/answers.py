@@ -147,6 +147,8 @@ _ECHOES: dict[int, tuple[Echo, ...]] = {
         ),
     ),
     28: (Echo("topics", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
+    30: (Echo("results", "creations", {}),),
+    31: (Echo("filter_results", "filters", {}),),
     32: (Echo("results", "resources", _same("resource_type", "resource_name")),),
     33: (_RESOURCES,),
     37: (Echo("results", "topics", _same("name")),),
@@ -193,19 +195,20 @@ async def error_answer(
     """Return the response with the error. With a topic, the request's other topics are handled as ever."""
     key = request.api_key
     if key == PRODUCE and request.body.acks == 0:
-        raise HangUp("a fault refuses a batch without acks, and a closed connection is the only sign of that")
+        raise HangUp("a batch without acks is refused, and a closed connection is the only sign of that")
     if key == API_VERSIONS and code is ErrorCode.UNSUPPORTED_VERSION:
         return (refusal().encode(version=0),)
+    topics = None if topic is None else frozenset({topic})
     if key == FETCH:
-        return await _fetch_answer(request, context, code, topic, proceed)
-    asked, rest = _split(request, context, topic)
+        return await fetch_answer(request, context, code, topics, proceed)
+    asked, rest = _split(request, context, topics)
     if rest is None:
         answer = RESPONSES[key](**_FIXED.get(key, {}))
         for name in _COPIED.get(key, ()):
             setattr(answer, name, getattr(asked, name))
         _put_error(answer, code)
     else:
-        answer = await _handled(rest, context, proceed)
+        answer = await handled(rest, context, proceed)
     if key == _STOP_REPLICA:
         answer.partition_errors = _stopped(asked, code)
     elif key == _ALTER_REPLICA_LOG_DIRS:
@@ -217,6 +220,11 @@ async def error_answer(
     for echo in _ECHOES.get(key, ()):
         _append(answer, echo, asked, code)
     return answer
+
+
+def lists_answered(api_key: int, asked: str) -> tuple[str, ...]:
+    """Return the lists of the response that repeat this list of the request."""
+    return tuple(each.answered for each in _ECHOES.get(api_key, ()) if each.asked == asked)
 
 
 def _append(answer: Message, echo: Echo, asked: Message, code: ErrorCode) -> None:
@@ -242,7 +250,9 @@ def _put_error(place: Message, code: ErrorCode) -> None:
         place.error_message = f"{code.message}."
 
 
-def _split(request: Request, context: RequestContext, topic: str | None) -> tuple[Message, Request | None]:
+def _split(
+    request: Request, context: RequestContext, topics: frozenset[str] | None
+) -> tuple[Message, Request | None]:
     """Return the part that gets the error, and a request for the rest if there is one.
 
     Metadata always has a rest: brokers are named beside the error, too.
@@ -250,14 +260,16 @@ def _split(request: Request, context: RequestContext, topic: str | None) -> tupl
     asked = copy.copy(request.body)
     if request.api_key == METADATA:
         asked.topics = _metadata_topics(request, context)
-    elif topic is None:
+    elif topics is None:
         return asked, None
     rest = copy.copy(asked)
     has_rest = request.api_key == METADATA
     for field in TOPIC_LISTS:
         elements = getattr(asked, field, None)
         if elements:
-            others = [each for each in elements if topic is not None and topic_of(each, context) != topic]
+            others = [
+                each for each in elements if topics is not None and topic_of(each, context) not in topics
+            ]
             setattr(asked, field, [each for each in elements if each not in others])
             setattr(rest, field, others)
             has_rest = has_rest or bool(others)
@@ -276,7 +288,7 @@ def _metadata_topics(request: Request, context: RequestContext) -> list[Message]
     ]
 
 
-async def _handled(request: Request, context: RequestContext, proceed: Proceed) -> Message:
+async def handled(request: Request, context: RequestContext, proceed: Proceed) -> Message:
     """Let the broker handle a request, and return the response's body as an object."""
     answer: Message = await proceed(request, context)
     if isinstance(answer, tuple):
@@ -288,21 +300,28 @@ async def _handled(request: Request, context: RequestContext, proceed: Proceed) 
     return answer
 
 
-async def _fetch_answer(
-    request: Request, context: RequestContext, code: ErrorCode, topic: str | None, proceed: Proceed
+async def fetch_answer(
+    request: Request,
+    context: RequestContext,
+    code: ErrorCode,
+    topics: frozenset[str] | None,
+    proceed: Proceed,
 ) -> Message:
-    """Return the error for each partition. There is no session, so the client's next Fetch is a full one."""
+    """Return the error for each partition of these topics, or of all for None.
+
+    There is no session, so the client's next Fetch is a full one.
+    """
     if code in _OF_FETCH_SESSIONS:
         return FetchResponse(error_code=code, responses=[])
     failing = [
-        each for each in sorted(partitions_of(request, context)) if topic is None or each.topic == topic
+        each for each in sorted(partitions_of(request, context)) if topics is None or each.topic in topics
     ]
-    asked, rest = _split(request, context, topic)
+    asked, rest = _split(request, context, topics)
     answer = FetchResponse(responses=[])
     if rest is not None and asked.session_epoch <= 0:
         rest.body.session_id, rest.body.session_epoch = NO_SESSION, FINAL_EPOCH
         rest.body.max_wait_ms = 0
-        answer = await _handled(rest, context, proceed)
+        answer = await handled(rest, context, proceed)
     by_topic: dict[str, list[Message]] = {}
     topic_class = FetchResponse.FetchableTopicResponse
     for name, number in failing:

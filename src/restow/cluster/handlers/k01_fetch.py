@@ -40,7 +40,7 @@ _MOST_BYTES = 55 * 1024 * 1024
 async def handle(request: Request, context: RequestContext) -> Answer:
     body, version = request.body, request.api_version
     wanted, unknown = _wanted(body, version, context)
-    replica_id = _replica_id(body, version)
+    replica_id = replica_id_of(body, version)
     spec = FetchSpec(
         partitions=wanted,
         replica_id=replica_id,
@@ -90,7 +90,7 @@ def _wanted(
     return wanted, unknown
 
 
-def _replica_id(body: Message, version: int) -> int:
+def replica_id_of(body: Message, version: int) -> int:
     """Return the replica id. From version 15 on, only replicas send one."""
     if version < _FIRST_WITH_REPLICA_STATE:
         return int(body.replica_id)

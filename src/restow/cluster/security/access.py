@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from restow.cluster.security.authorizer import AUTHORIZERS
 from restow.cluster.security.listeners import SecurityProtocol
+from restow.cluster.security.principal import USER, Principal
 from restow.cluster.security.scram import SCRAM_MECHANISMS
 from restow.cluster.security.settings import PLAIN
 from restow.errors import InvalidInput
@@ -30,10 +32,16 @@ class Access:
     users: Mapping[str, str] = field(repr=False)
     broker_user: str | None = None
     """The user as whom brokers log in to each other."""
+    super_users: tuple[str, ...] = ()
+    """Who may do everything where others need ACLs; without them there is no authorizer."""
 
     @classmethod
     def parse(
-        cls, listeners: Sequence[str], users: Mapping[str, str], broker_user: str | None = None
+        cls,
+        listeners: Sequence[str],
+        users: Mapping[str, str],
+        broker_user: str | None = None,
+        super_users: Sequence[str] = (),
     ) -> Self:
         """Parse listeners such as `LOGIN:SASL_PLAINTEXT`, or a protocol alone. Raises InvalidInput.
 
@@ -58,22 +66,37 @@ class Access:
                 f"brokers log in at listener {names[0]}, too: name the user as whom they do, "
                 "and give the password"
             )
-        return cls(listeners=found, users=dict(users), broker_user=broker_user)
+        return cls(
+            listeners=found,
+            users=dict(users),
+            broker_user=broker_user,
+            super_users=tuple(each if ":" in each else str(Principal(USER, each)) for each in super_users),
+        )
 
     @classmethod
-    def of_cluster(cls, listeners: Sequence[str], users: Mapping[str, str], password: str) -> Self:
+    def of_cluster(
+        cls,
+        listeners: Sequence[str],
+        users: Mapping[str, str],
+        password: str,
+        super_users: Sequence[str] = (),
+    ) -> Self:
         """Return the same with one user more, the brokers themselves, who have this password."""
         if not users:
-            return cls.parse(listeners, users)
-        return cls.parse(listeners, {**users, _BROKER_USER: password}, _BROKER_USER)
+            return cls.parse(listeners, users, None, super_users)
+        return cls.parse(listeners, {**users, _BROKER_USER: password}, _BROKER_USER, super_users)
 
     def properties(self, host: str, ports: Sequence[int]) -> dict[str, str]:
         """Return the configs of a broker whose listeners have these ports; none for the default listener."""
+        acls = {}
+        if self.super_users:
+            acls = {"authorizer.class.name": AUTHORIZERS[0], "super.users": ";".join(self.super_users)}
         if not self.listeners:
-            return {}
+            return acls
         shown = f"[{host}]" if ":" in host else host
         pairs = zip(self.listeners, ports, strict=True)
         found = {
+            **acls,
             "listeners": ",".join(f"{name}://{shown}:{port}" for (name, _), port in pairs),
             "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in self.listeners),
             "inter.broker.listener.name": self.listeners[0][0],

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from restow.cluster.security.listeners import inter_broker_listener, listeners_of
+from restow.cluster.security.authorizer import acl_settings
+from restow.cluster.security.listeners import SecurityProtocol, inter_broker_listener, listeners_of
+from restow.cluster.security.principal import ANONYMOUS, USER, Principal
 from restow.cluster.security.settings import login_settings, peer_credentials
 from restow.cluster.security.tls_settings import tls_files
+from restow.errors import InvalidInput
 from restow.runtime.tls import ClientAuth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from restow.cluster.security.authorizer import AclSettings
     from restow.cluster.security.listeners import ListenerSpec
     from restow.cluster.security.settings import LoginSettings, PeerCredentials
     from restow.runtime.tls import TlsFiles
@@ -33,21 +37,30 @@ class Doors:
     tls: Mapping[str, TlsFiles]
     """Of the listeners that are encrypted, by name."""
 
+    acls: AclSettings | None
+    """Set if there is an authorizer."""
+
     @classmethod
     def of(cls, properties: Mapping[str, str], host: str, port: int) -> Doors:
         """Return the doors that Kafka's configs describe; one without logins by default."""
         listeners = listeners_of(properties, host, port)
         between_brokers = inter_broker_listener(properties, listeners)
+        peer_login = (
+            peer_credentials(properties, between_brokers) if between_brokers.protocol.has_login else None
+        )
+        brokers = None if peer_login is None else str(Principal(USER, peer_login.user))
+        acls = acl_settings(properties, brokers)
+        if acls is not None and between_brokers.protocol is SecurityProtocol.PLAINTEXT:
+            _check_brokers_may_act(acls, between_brokers)
         return cls(
+            acls=acls,
             listeners=listeners,
             between_brokers=between_brokers,
             logins={
                 each.name: login_settings(properties, each) for each in listeners if each.protocol.has_login
             },
             tls={each.name: tls_files(properties, each) for each in listeners if each.protocol.has_tls},
-            peer_login=(
-                peer_credentials(properties, between_brokers) if between_brokers.protocol.has_login else None
-            ),
+            peer_login=peer_login,
         )
 
     def knows_clients(self, listener: ListenerSpec) -> bool:
@@ -64,3 +77,13 @@ class Doors:
         """Return the doors with the port that a listener has got."""
         listeners = tuple(each.bound_to(port) if each.name == name else each for each in self.listeners)
         return replace(self, listeners=listeners)
+
+
+def _check_brokers_may_act(acls: AclSettings, listener: ListenerSpec) -> None:
+    """Refuse a cluster whose brokers could not send each other requests."""
+    if not (acls.allows_without_acls or str(ANONYMOUS) in acls.super_users):
+        raise InvalidInput(
+            f"brokers reach each other at listener {listener.name} without a login, and an authorizer would "
+            "refuse their requests: name a listener with a login in inter.broker.listener.name, "
+            f"or add {ANONYMOUS} to super.users"
+        )

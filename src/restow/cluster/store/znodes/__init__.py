@@ -5,12 +5,14 @@
     topics.py         /brokers/topics/*, /brokers/topics/*/partitions/*/state
     requests.py       /admin/reassign_partitions, /admin/preferred_replica_election, /admin/delete_topics/*
     notifications.py  /isr_change_notification/*, /log_dir_event_notification/*, /config/changes/*
-    configs.py        /config/topics/*, /config/brokers/*
+    configs.py        /config/topics/*, /config/brokers/*, /config/users/*
+    acls.py           /kafka-acl/*/*, /kafka-acl-extended/prefixed/*/*, and the notes of their changes
 
 Paths, fields and their order are those of Kafka 3.9, byte for byte. `decode` raises UnreadableNode for
 anything else: not UTF-8, not JSON, an unknown version, a field missing or of the wrong type.
 """
 
+from restow.cluster.store.znodes.acls import AclChange, AclZNode
 from restow.cluster.store.znodes.cluster import (
     AdvertisedEndpoint,
     BrokerRegistration,
@@ -45,6 +47,8 @@ PERSISTENT_PATHS = (
 
 __all__ = [
     "PERSISTENT_PATHS",
+    "AclChange",
+    "AclZNode",
     "AdvertisedEndpoint",
     "BrokerRegistration",
     "ClusterId",
