@@ -11,7 +11,7 @@
     memory           of the server that did all of this, at most
     restart          the plan's page again, opened once, as soon as a new server has looked at the cluster
 
-The server runs on one core, and Chromium and the viewers on the others. Nothing is compared with others.
+The server runs on one core, and Chromium and the viewers on the others. The peer is the most that is allowed.
 """
 
 from __future__ import annotations
@@ -68,26 +68,33 @@ def rows() -> Iterator[Row]:
             yield from _whole_day(chromium, server, site)
         with served(Path(name)) as server:
             _, complete = _opened(chromium, server)
-            yield Row(name=f"{_PLAN}, after a restart of the server", ours=complete, limit=1_000)
+            yield _row(name=f"{_PLAN}, after a restart of the server", ours=complete, limit=1_000)
+
+
+def _row(*, name: str, ours: float, unit: str = "ms", limit: float | None = None) -> Row:
+    """Return a row whose peer is the most that is allowed, if there is such a promise."""
+    if limit is None:
+        return Row(name=name, ours=ours, unit=unit)
+    return Row(name=name, ours=ours, unit=unit, peer=limit, peer_name="limit", target=1.0)
 
 
 def _whole_day(chromium: Any, server: Server, site: LargeSite) -> Iterator[Row]:
     """Yield what one server does, from its start."""
     yield from _view(chromium, server, "first view, 1,000 brokers, 200,000 partitions", "/", most_kb=500)
     shown, complete = _opened(chromium, server)
-    yield Row(name=f"{_PLAN}, first opening: something to see", ours=shown, limit=1_000)
-    yield Row(name=f"{_PLAN}, first opening: its moves", ours=complete)
+    yield _row(name=f"{_PLAN}, first opening: something to see", ours=shown, limit=1_000)
+    yield _row(name=f"{_PLAN}, first opening: its moves", ours=complete)
     page = entered(chromium, server)
     for name, where in ((_PLAN, f"/plans/{PLAN_ID}"), ("run of 100,000 moves", f"/runs/{RUN}")):
         yield from _view(chromium, server, name, where)
         page.goto(server.address + where)
-        yield Row(name=f"{name}: longest frame while scrolling", ours=page.evaluate(_SCROLL), limit=50)
+        yield _row(name=f"{name}: longest frame while scrolling", ours=page.evaluate(_SCROLL), limit=50)
     page.goto(f"{server.address}/runs/{RUN}")
     seen = _events(page, server, site)
-    yield Row(name=f"event to page, P95 of {EVENTS} events and {VIEWERS} viewers", ours=seen, limit=1_000)
+    yield _row(name=f"event to page, P95 of {EVENTS} events and {VIEWERS} viewers", ours=seen, limit=1_000)
     most, now = (server.megabytes(name) for name in ("VmHWM", "VmRSS"))
-    yield Row(name=f"memory of the server for {VIEWERS} viewers, at most", ours=most, unit="MiB", limit=300)
-    yield Row(name=f"memory of the server for {VIEWERS} viewers, now", ours=now, unit="MiB")
+    yield _row(name=f"memory of the server for {VIEWERS} viewers, at most", ours=most, unit="MiB", limit=300)
+    yield _row(name=f"memory of the server for {VIEWERS} viewers, now", ours=now, unit="MiB")
 
 
 def _opened(chromium: Any, server: Server) -> tuple[float, float]:
@@ -126,8 +133,8 @@ def _view(chromium: Any, server: Server, name: str, where: str, most_kb: int | N
         times.append(page.evaluate(_LOADED))
         sizes.append(sum(received) / 1000)
         page.context.close()
-    yield Row(name=name, ours=median(times), limit=1_000)
-    yield Row(name=f"{name}: over the network", ours=max(sizes), unit="kB", limit=most_kb)
+    yield _row(name=name, ours=median(times), limit=1_000)
+    yield _row(name=f"{name}: over the network", ours=max(sizes), unit="kB", limit=most_kb)
 
 
 def _events(page: Any, server: Server, site: LargeSite) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from restow.plan.explain.view import BrokerChange, Load, own_sizes
@@ -48,17 +49,13 @@ class _Moving:
     """What brokers have now of the plan's partitions."""
 
     def __init__(self, found: ShownPlan, snapshot: Snapshot) -> None:
+        there = [each for name in found.moves.names() if (each := snapshot.partition(name)) is not None]
+        self._replicas = Counter(chain.from_iterable([each.replicas for each in there]))
+        self._preferred = Counter([each.replicas[0] for each in there])
         self._bytes: Counter[BrokerId] = Counter()
-        self._replicas: Counter[BrokerId] = Counter()
-        self._preferred: Counter[BrokerId] = Counter()
-        for name in found.moves.names():
-            partition = snapshot.partition(name)
-            if partition is None:
-                continue
-            for broker, size in zip(partition.replicas, own_sizes(partition), strict=True):
+        for each in there:
+            for broker, size in zip(each.replicas, own_sizes(each), strict=True):
                 self._bytes[broker] += size or 0
-                self._replicas[broker] += 1
-            self._preferred[partition.replicas[0]] += 1
 
     def whole(self, broker: BrokerId, now: BrokerSum | None, own: Load) -> Load:
         """Return what a broker has in all, where this is what it has of the plan's partitions."""
