@@ -119,6 +119,16 @@ def test_pages_print_without_navigation_and_forms(pages: ServedPages, page: Any)
         found = page.query_selector(hidden)
         assert found is None or not found.is_visible()
     assert page.pdf()[:4] == b"%PDF"
+    page.set_viewport_size({"width": 794, "height": 1123})  # A4
+    page.emulate_media(media="print", color_scheme="dark")
+    for address in addresses(page, pages):
+        page.goto(pages.address + address)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(0, 0, 0)"
+        cut = "[...document.querySelectorAll('.scroll')].filter((e) => e.scrollHeight > e.clientHeight + 1)"
+        assert page.evaluate(f"{cut}.length") == 0, address
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{address} is {wide} px wider than paper"
 
 
 def test_lists_are_searched_sorted_and_turned(pages: ServedPages, page: Any) -> None:
