@@ -23,8 +23,11 @@ from restow.cluster.security.acls import (
 from restow.cluster.security.guard import ELEMENTS, FREE, WHOLE, Client, GuardedHandlers, guarded
 from restow.cluster.security.guard_rules import SPECIAL
 from restow.cluster.security.principal import USER, Principal
+from restow.wire.batches import TRANSACTIONAL_BIT
 from restow.wire.codec import Request, encode_response, parse_response
 from restow.wire.messages import RESPONSES, MetadataResponse
+from restow.wire.records import Record, build
+from tests.acl_questions import GRANTS, VERSIONS, recorded, refusal_in, request_of
 from tests.unit.cluster.test_fault_answers import a_context, example_request, values_of
 
 ALICE = Principal(USER, "alice")
@@ -32,10 +35,12 @@ NAME = "t"
 """The name of every topic, group, transaction and user in the example requests."""
 
 CLUSTER, TOPIC, GROUP, TXN = "CLUSTER", "TOPIC", "GROUP", "TRANSACTIONAL_ID"
+OF_GROUPS = {9, 47}
+"""Requests whose answers depend on the offsets of a group, of which there is none here."""
 ANSWERED_ANYHOW = {3, 16, 60, 66}
 """Requests that name nothing in particular, or brokers besides: what may not be seen is left out."""
 NEEDS: dict[int, list[set[tuple[str, str]]]] = {
-    0: [{("WRITE", TOPIC), ("WRITE", TXN)}],
+    0: [{("WRITE", TOPIC)}],
     1: [{("READ", TOPIC)}],
     2: [{("DESCRIBE", TOPIC)}],
     4: [{("CLUSTER_ACTION", CLUSTER)}],
@@ -73,7 +78,7 @@ NEEDS: dict[int, list[set[tuple[str, str]]]] = {
     44: [{("ALTER_CONFIGS", CLUSTER)}],
     45: [{("ALTER", CLUSTER)}],
     46: [{("DESCRIBE", CLUSTER)}],
-    47: [{("DELETE", GROUP), ("READ", TOPIC)}],
+    47: [{("DELETE", GROUP)}],
     50: [{("DESCRIBE", CLUSTER)}],
     51: [{("ALTER", CLUSTER)}],
     56: [{("CLUSTER_ACTION", CLUSTER)}],
@@ -114,15 +119,17 @@ def rules_of(*granted: tuple[str, str], permission: str = "ALLOW") -> AclRules:
     return rules
 
 
-def context_of(rules: AclRules) -> Client:
+def context_of(rules: AclRules, *, exists: bool) -> Client:
     context: Any = SimpleNamespace(**vars(a_context()), principal=ALICE, host="127.0.0.1")
+    if not exists:
+        context.broker.metadata.topics.clear()
     return Client(rules, context)
 
 
-def ask(request: Request, rules: AclRules) -> tuple[Reached, Any]:
+def ask(request: Request, rules: AclRules, *, exists: bool = True) -> tuple[Reached, Any]:
     """Return what reached the handler, and the answer as a client would read it."""
     reached = Reached()
-    answer: Any = asyncio.run(guarded(context_of(rules), request, reached.handle))
+    answer: Any = asyncio.run(guarded(context_of(rules, exists=exists), request, reached.handle))
     payload = b"".join(map(bytes, encode_response(request, answer)))
     return reached, parse_response(request.api_key, request.api_version, payload).body
 
@@ -130,6 +137,7 @@ def ask(request: Request, rules: AclRules) -> tuple[Reached, Any]:
 def test_every_handler_has_a_rule() -> None:
     assert WHOLE.keys() | ELEMENTS.keys() | SPECIAL.keys() | FREE == HANDLERS.keys()
     assert not SPECIAL.keys() & ELEMENTS.keys()
+    assert set(map(str, VERSIONS)) == recorded().keys()
     assert NEEDS.keys() | ANSWERED_ANYHOW | FREE == HANDLERS.keys()
 
 
@@ -169,6 +177,47 @@ def test_what_may_not_be_seen_is_left_out(key: int) -> None:
             assert not reached.requests[0].body.topics
             expected = [29] if version < 12 else []
             assert [each.error_code for each in answer.topics if each.name] == expected or version >= 12
+
+
+def test_transactional_batch_needs_the_id() -> None:
+    records = [Record(0, 1, b"", b"")]
+    plain, marked = build(records), build(records, attributes=TRANSACTIONAL_BIT)
+    for given, needs_id in ((plain, False), (marked, True), (plain + marked, True), (bytes(70), False)):
+        request = example_request(0, 9)
+        request.body.topic_data[0].partition_data[0].records = given
+        reached, answer = ask(request, rules_of(("WRITE", TOPIC)))
+        assert bool(reached.requests) is not needs_id
+        assert 53 in set(values_of(answer, 9, {"error_code"})) or not needs_id
+        assert ask(request, rules_of(("WRITE", TOPIC), ("WRITE", TXN)))[0].requests
+
+
+def test_deletion_tells_only_those_who_may_describe_a_topic_whether_it_exists() -> None:
+    by_id = example_request(20, 6)
+    by_id.body.topics[0].name = by_id.body.topic_names = None
+    for request, code in ((example_request(20, 5), 29), (by_id, 100)):
+        for granted, expected in (((), code), ((("DESCRIBE", TOPIC),), 29)):
+            reached, answer = ask(request, rules_of(*granted))
+            assert not reached.requests
+            assert {each.error_code for each in answer.responses} == {expected}
+
+
+def test_offsets_of_topics_that_may_not_be_read_are_not_deleted() -> None:
+    reached, answer = ask(example_request(47, 0), rules_of(("DELETE", GROUP)))
+    assert [each.body.topics for each in reached.requests] == [[]]
+    assert [each.partitions[0].error_code for each in answer.topics] == [29]
+
+
+def asked_by(user: str, key: int) -> str:
+    """Return how a user of `acl_questions` is refused."""
+    granted = [(AclOperation(number).name, kind) for kind, number in GRANTS[user]]
+    request = request_of(key)
+    _, answer = ask(request, rules_of(*granted), exists=False)
+    return refusal_in(answer, request.api_version)
+
+
+@pytest.mark.parametrize("key", sorted(VERSIONS.keys() - OF_GROUPS))
+def test_requests_are_refused_as_kafka_has_refused_them(key: int) -> None:
+    assert {user: asked_by(user, key) for user in GRANTS} == recorded()[str(key)]
 
 
 def test_consumer_reads_topics_and_follower_acts_for_the_cluster() -> None:

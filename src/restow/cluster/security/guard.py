@@ -64,7 +64,6 @@ def _on_cluster(operation: AclOperation) -> tuple[Need, ...]:
 
 
 WHOLE: Mapping[int, tuple[Need, ...]] = {
-    0: (Need(_OP.WRITE, _TXN, "transactional_id"),),
     4: _on_cluster(_OP.CLUSTER_ACTION),
     5: _on_cluster(_OP.CLUSTER_ACTION),
     6: _on_cluster(_OP.CLUSTER_ACTION),
@@ -94,16 +93,13 @@ WHOLE: Mapping[int, tuple[Need, ...]] = {
 }
 
 ELEMENTS: Mapping[int, tuple[Need, ...]] = {
-    0: (Need(_OP.WRITE, _TOPIC, "topic_data"),),
     2: (Need(_OP.DESCRIBE, _TOPIC, "topics"),),
     8: (Need(_OP.READ, _TOPIC, "topics"),),
     15: (Need(_OP.DESCRIBE, _GROUP, "groups"),),
-    20: (Need(_OP.DELETE, _TOPIC, "topic_names"), Need(_OP.DELETE, _TOPIC, "topics")),
     21: (Need(_OP.DELETE, _TOPIC, "topics"),),
     28: (Need(_OP.READ, _TOPIC, "topics"),),
     37: (Need(_OP.ALTER, _TOPIC, "topics"),),
     42: (Need(_OP.DELETE, _GROUP, "groups_names"),),
-    47: (Need(_OP.READ, _TOPIC, "topics"),),
     61: (Need(_OP.READ, _TOPIC, "topics"),),
     69: (Need(_OP.DESCRIBE, _GROUP, "group_ids"),),
 }

@@ -10,6 +10,7 @@ from restow.cluster.faults.asked import asks_for_all_topics, partitions_of, topi
 from restow.cluster.handlers.k01_fetch import replica_id_of
 from restow.cluster.security.acls import AclOperation, AclResource
 from restow.cluster.security.guard import CODES, without
+from restow.wire.batches import TRANSACTIONAL_BIT
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import AddPartitionsToTxnResponse, MetadataRequest, MetadataResponse
 from restow.wire.operations import ON_CLUSTERS, ON_TOPICS
@@ -29,6 +30,52 @@ _FIRST_COORDINATORS = 4
 _FIRST_GROUPS = 8
 _FIRST_BETWEEN_BROKERS = 4
 _FIRST_WITH_CONFIGS = 5
+_ATTRIBUTES = 21
+"""Where a batch says whether it is transactional."""
+_BEFORE_LENGTH = 8
+_HEADER_BYTES = 61
+
+
+async def _produce(client: Client, request: Request, proceed: Proceed) -> Any:
+    """Only transactional batches need the transactional id, whatever the request says."""
+    context, body = client.context, request.body
+    if (
+        body.transactional_id is not None
+        and not client.may(_OP.WRITE, _TXN, body.transactional_id)
+        and any(_is_transactional(each.records) for topic in body.topic_data for each in topic.partition_data)
+    ):
+        return await error_answer(request, context, CODES[_TXN], None, proceed)
+    denied = [each for each in body.topic_data if not client.may(_OP.WRITE, _TOPIC, each.name)]
+    if denied:
+        proceed = without("topic_data", denied, CODES[_TOPIC], proceed)
+    return await proceed(request, context)
+
+
+def _is_transactional(records: bytes | None) -> bool:
+    """Return whether a batch is transactional. What cannot be read is for the handler to refuse."""
+    at, data = 0, records or b""
+    while len(data) - at >= _HEADER_BYTES:
+        if int.from_bytes(data[at + _ATTRIBUTES : at + _ATTRIBUTES + 2], "big") & TRANSACTIONAL_BIT:
+            return True
+        at += _BEFORE_LENGTH + 4 + max(int.from_bytes(data[at + _BEFORE_LENGTH : at + 12], "big"), 1)
+    return False
+
+
+async def _offset_delete(client: Client, request: Request, proceed: Proceed) -> Any:
+    """The group's own error comes first, even if no topic is left."""
+    context, body = client.context, copy.copy(request.body)
+    denied = [each for each in body.topics if not client.may(_OP.READ, _TOPIC, each.name)]
+    if not denied:
+        return await proceed(request, context)
+    body.topics = [each for each in body.topics if not any(each is no for no in denied)]
+    answer = await handled(request._replace(body=body), context, proceed)
+    if answer.error_code:
+        return answer
+    rest = copy.copy(request.body)
+    rest.topics = denied
+    refused = await error_answer(request._replace(body=rest), context, CODES[_TOPIC], None, proceed)
+    answer.topics = [*(answer.topics or ()), *getattr(refused, "topics", ())]
+    return answer
 
 
 async def _fetch(client: Client, request: Request, proceed: Proceed) -> Any:
@@ -173,6 +220,27 @@ async def _create_topics(client: Client, request: Request, proceed: Proceed) -> 
     return answer
 
 
+async def _delete_topics(client: Client, request: Request, proceed: Proceed) -> Any:
+    """Whether a topic exists is told only to those who may describe it."""
+    context, known = client.context, client.context.broker.metadata.topics
+    for field in ("topic_names", "topics"):
+        refused: dict[ErrorCode, list[Any]] = {}
+        for each in getattr(request.body, field) or ():
+            name = topic_of(each, context)
+            if name is None or client.may(_OP.DELETE, _TOPIC, name):
+                continue
+            code = CODES[_TOPIC]
+            if not client.may(_OP.DESCRIBE, _TOPIC, name):
+                is_by_id = not isinstance(each, str) and each.name is None
+                code = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else code
+            elif name not in known:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.setdefault(code, []).append(each)
+        for code, elements in refused.items():
+            proceed = without(field, elements, code, proceed)
+    return await proceed(request, context)
+
+
 async def _init_producer_id(client: Client, request: Request, proceed: Proceed) -> Any:
     """A producer without transactions needs to be allowed to write to some topic, or to be idempotent."""
     context, transactional_id = client.context, request.body.transactional_id
@@ -279,12 +347,14 @@ async def _list_transactions(client: Client, request: Request, proceed: Proceed)
 
 
 SPECIAL: Mapping[int, Callable[[Client, Request, Proceed], Awaitable[Any]]] = {
+    0: _produce,
     1: _fetch,
     3: _metadata,
     9: _offset_fetch,
     10: _find_coordinator,
     16: _list_groups,
     19: _create_topics,
+    20: _delete_topics,
     22: _init_producer_id,
     23: _offset_for_leader_epoch,
     24: _add_partitions_to_txn,
@@ -292,6 +362,7 @@ SPECIAL: Mapping[int, Callable[[Client, Request, Proceed], Awaitable[Any]]] = {
     32: _on_configs(_OP.DESCRIBE_CONFIGS),
     33: _on_configs(_OP.ALTER_CONFIGS),
     44: _on_configs(_OP.ALTER_CONFIGS),
+    47: _offset_delete,
     60: _describe_cluster,
     65: _describe_transactions,
     66: _list_transactions,
