@@ -33,6 +33,7 @@ test-full: $(SETUP) ## every case of the long matrices too, random ones from a n
 bench: $(SETUP) ## ours, the peer's and the ratio, from one run
 	@$(PY) -m benchmarks.placement $(BENCH)
 	@$(PY) -m benchmarks.assignors $(BENCH)
+	@$(PY) -m benchmarks.groups $(BENCH)
 	@$(PY) -m benchmarks.wire $(BENCH)
 	@$(PY) -m benchmarks.log $(BENCH)
 	@$(PY) -m benchmarks.cluster $(BENCH)

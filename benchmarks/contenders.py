@@ -67,10 +67,11 @@ class Contender:
 
 
 @contextmanager
-def embedded(folder: Path, brokers: int = BROKERS) -> Iterator[Up]:
-    """Start our cluster with all brokers in one process."""
+def embedded(folder: Path, brokers: int = BROKERS, **settings: str) -> Iterator[Up]:
+    """Start our cluster with all brokers in one process. Settings have _ for the dots of Kafka's names."""
     log = folder / "child.log"
-    command = _python("embedded_child.py", folder / "data", brokers)
+    given = [f"{name.replace('_', '.')}={value}" for name, value in settings.items()]
+    command = _python("embedded_child.py", folder / "data", brokers, *given)
     started_s = time.monotonic()
     with running(command, log) as process:
         bootstrap = _announced(process, log)

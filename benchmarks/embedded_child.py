@@ -1,4 +1,4 @@
-"""Run some brokers in a process of their own: `python embedded_child.py FOLDER BROKERS`.
+"""Run some brokers in a process of their own: `python embedded_child.py FOLDER BROKERS [NAME=VALUE…]`.
 
 The process prints in one line of JSON where the brokers listen, and runs until it is killed.
 """
@@ -13,12 +13,13 @@ from restow.cluster.embedded import EmbeddedCluster
 from restow.runtime.loop import run
 
 
-async def serve(folder: str, brokers: int) -> None:
+async def serve(folder: str, brokers: int, *settings: str) -> None:
     """Serve until the process is killed."""
-    async with EmbeddedCluster(brokers=brokers, data=folder) as cluster:
+    properties = dict(setting.split("=", 1) for setting in settings)
+    async with EmbeddedCluster(brokers=brokers, data=folder, properties=properties) as cluster:
         print(json.dumps({"bootstrap": cluster.bootstrap}), flush=True)
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    run(serve(sys.argv[1], int(sys.argv[2])))
+    run(serve(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))

@@ -1,10 +1,14 @@
-"""One large group of the protocol `consumer` beside Apache Kafka: `python -m benchmarks.groups [--json]`.
+"""One large group of each protocol beside Apache Kafka: `python -m benchmarks.groups [--json]`.
 
-One broker each, one cluster at a time. A thousand members share some connections and one topic. Members send
-the next heartbeat as soon as the last one is answered, so that only the broker's time counts.
+One broker each, one cluster at a time, with Kafka's defaults; the classic group waits a second for further
+members before its first rebalance. Members share one topic and do at once what the broker says, so that
+only the broker's time counts. Members of the protocol `consumer` share some connections; a classic one has
+its own, because a broker answers on it only when all have joined.
 
     joins            until all members have been answered once
     last join to stable    from then on until all partitions are held, and every member is in the last epoch
+    classic, first join to stable    until all members are assigned in the same generation
+    broker's CPU     used meanwhile
     idle CPU         of the broker, in percent of one core, with a heartbeat of each member every 5 s
 """
 
@@ -15,6 +19,7 @@ import struct
 import tempfile
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +29,7 @@ from harness.apache import apache_kafka
 from harness.jvm import AS_KAFKA
 from restow.wire import messages
 from restow.wire.codec import encode_request, parse_response
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +42,15 @@ GROUP = "crew"
 CONNECTIONS = 20
 BEAT_S = 5.0
 IDLE_S = 20.0
+AT_REST = 0.1
+"""The share of a core that a broker uses when it has nothing to do."""
 HEARTBEAT_VERSION = 1
+CLASSIC_GROUP = "classic crew"
+CLASSIC_BEAT_S = 0.2
+SETTINGS = {
+    "group_initial_rebalance_delay_ms": "1000",
+    "group_consumer_assignment_interval_ms": "1000",
+}
 
 
 class Connection:
@@ -95,13 +109,90 @@ class GroupMember:
         return sum(map(len, self.held.values()))
 
 
+class ClassicMember:
+    """A member of the classic protocol. If it leads, it gives each member a range."""
+
+    def __init__(self, connection: Connection, partitions: int) -> None:
+        self._connection = connection
+        self._partitions = partitions
+        self._id = ""
+        self.generation = -1
+
+    async def stay(self, group: Sequence[ClassicMember]) -> None:
+        """Join, and stay until all are assigned in one generation."""
+        while len({member.generation for member in group}) > 1 or self.generation < 0:
+            if self.generation < 0:
+                await self._join()
+                continue
+            await asyncio.sleep(CLASSIC_BEAT_S)
+            body = messages.HeartbeatRequest(
+                group_id=CLASSIC_GROUP,
+                generation_id=self.generation,
+                member_id=self._id,
+                group_instance_id=None,
+            )
+            if (await self._connection.ask(4, body)).error_code:
+                self.generation = -1
+
+    async def _join(self) -> None:
+        request = messages.JoinGroupRequest
+        said = messages.ConsumerProtocolSubscription(
+            version=1, topics=[TOPIC], user_data=None, owned_partitions=[]
+        )
+        protocol = request.JoinGroupRequestProtocol(name="range", metadata=bytes(said.encode()))
+        answer = await self._connection.ask(
+            7,
+            request(
+                group_id=CLASSIC_GROUP,
+                session_timeout_ms=45_000,
+                rebalance_timeout_ms=300_000,
+                protocol_type="consumer",
+                member_id=self._id,
+                group_instance_id=None,
+                protocols=[protocol],
+            ),
+        )
+        self._id = answer.member_id
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            return
+        members = sorted(each.member_id for each in answer.members) if answer.leader == self._id else []
+        synced = await self._connection.ask(
+            5,
+            messages.SyncGroupRequest(
+                group_id=CLASSIC_GROUP,
+                generation_id=answer.generation_id,
+                member_id=self._id,
+                group_instance_id=None,
+                protocol_type="consumer",
+                protocol_name="range",
+                assignments=[self._share(members, place) for place in range(len(members))],
+            ),
+        )
+        if not synced.error_code:
+            self.generation = answer.generation_id
+        elif synced.error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+            raise RuntimeError(f"member {self._id}: error {synced.error_code}")
+
+    def _share(self, members: Sequence[str], place: int) -> Any:
+        first, end = (at * self._partitions // len(members) for at in (place, place + 1))
+        given = messages.ConsumerProtocolAssignment
+        mine = given.TopicPartition(topic=TOPIC, partitions=list(range(first, end)))
+        return messages.SyncGroupRequest.SyncGroupRequestAssignment(
+            member_id=members[place],
+            assignment=bytes(given(version=1, assigned_partitions=[mine], user_data=None).encode()),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What was measured of one cluster."""
 
     joins_s: float
     stable_s: float
+    cpu_s: float
     idle_percent: float
+    classic_s: float
+    classic_cpu_s: float
 
 
 def main() -> None:
@@ -114,29 +205,43 @@ def main() -> None:
         places = [Path(folder) / name for name in ("ours", "apache")]
         for place in places:
             place.mkdir()
-        with embedded(places[0], 1) as up:
+        with embedded(places[0], 1, **SETTINGS) as up:
             ours = asyncio.run(measure(up.bootstrap, up.brokers, options.members, options.partitions))
-        with apache_kafka(places[1], version="4.3.1", heap="1G", options=(*AS_KAFKA, "-Xms1G")) as cluster:
+        settings = {name.replace("_", "."): value for name, value in SETTINGS.items()}
+        with apache_kafka(
+            places[1], version="4.3.1", heap="1G", options=(*AS_KAFKA, "-Xms1G"), settings=settings
+        ) as cluster:
             processes = servers(cluster.processes)  # those are shells, which use no time themselves
             peer = asyncio.run(measure(cluster.bootstrap, processes, options.members, options.partitions))
     shape = f"{options.members:,} members × {options.partitions:,} partitions"
-    name = "Apache Kafka 4.3.1"
+    beats = f"{options.members:,} members, a heartbeat each {BEAT_S:g} s"
+    row = partial(Row, peer_name="Apache Kafka 4.3.1")
     rows = [
-        Row(name=f"joins, {shape}", ours=ours.joins_s * 1e3, peer=peer.joins_s * 1e3, peer_name=name),
-        Row(
+        row(name=f"joins, {shape}", ours=ours.joins_s * 1e3, peer=peer.joins_s * 1e3),
+        row(
             name=f"last join to stable, {shape}",
             ours=ours.stable_s * 1e3,
             peer=peer.stable_s * 1e3,
-            peer_name=name,
             target=1.0,
         ),
-        Row(
-            name=f"idle CPU, {options.members:,} members, a heartbeat each {BEAT_S:g} s",
+        row(name=f"broker's CPU, {shape}", ours=ours.cpu_s * 1e3, peer=peer.cpu_s * 1e3),
+        row(
+            name=f"idle CPU, {beats}",
             ours=ours.idle_percent,
             peer=peer.idle_percent,
-            peer_name=name,
             unit="% of a core",
             limit=10.0,
+        ),
+        row(
+            name=f"classic, first join to stable, {shape}",
+            ours=ours.classic_s * 1e3,
+            peer=peer.classic_s * 1e3,
+            target=1.0,
+        ),
+        row(
+            name=f"classic, broker's CPU, {shape}",
+            ours=ours.classic_cpu_s * 1e3,
+            peer=peer.classic_cpu_s * 1e3,
         ),
     ]
     print_rows("Groups", rows, as_json=options.json)
@@ -145,20 +250,27 @@ def main() -> None:
 async def measure(
     bootstrap: str, brokers: Iterable[psutil.Process], members: int, partitions: int
 ) -> Measured:
-    """Let a group form, and rest."""
+    """Let a group of each protocol form, and rest."""
+    processes = tuple(brokers)
     connections = [await Connection.to(bootstrap) for _ in range(CONNECTIONS)]
     await _prepare(connections[0], partitions)
+    await _rest(processes)
     group = [GroupMember(f"member-{n:05}", connections[n % CONNECTIONS]) for n in range(members)]
-    started = time.monotonic()
+    used, started = _cpu_s(processes), time.monotonic()
     await asyncio.gather(*(member.beat() for member in group))
     joined = time.monotonic()
     while not _is_stable(group, partitions):
         await asyncio.gather(*(member.beat() for member in group))
-    stable = time.monotonic()
-    idle = await _idle(group, tuple(brokers))
-    for connection in connections:
+    stable, cpu_s = time.monotonic(), _cpu_s(processes) - used
+    idle = await _idle(group, processes)
+    own = [await Connection.to(bootstrap) for _ in range(members)]
+    classic = [ClassicMember(connection, partitions) for connection in own]
+    used, began = _cpu_s(processes), time.monotonic()
+    await asyncio.gather(*(member.stay(classic) for member in classic))
+    classic_s, classic_cpu_s = time.monotonic() - began, _cpu_s(processes) - used
+    for connection in (*connections, *own):
         connection.close()
-    return Measured(joined - started, stable - joined, idle)
+    return Measured(joined - started, stable - joined, cpu_s, idle, classic_s, classic_cpu_s)
 
 
 def _is_stable(group: Sequence[GroupMember], partitions: int) -> bool:
@@ -180,6 +292,15 @@ async def _prepare(connection: Connection, partitions: int) -> None:
         if not found.coordinators[0].error_code and not listed.error_code and ready:
             return
         await asyncio.sleep(0.1)
+
+
+async def _rest(brokers: Sequence[psutil.Process]) -> None:
+    """Wait until brokers have made the topic's folders, and do nothing any more; a minute at most."""
+    for _ in range(60):
+        used = _cpu_s(brokers)
+        await asyncio.sleep(1)
+        if _cpu_s(brokers) - used < AT_REST:
+            return
 
 
 async def _idle(group: Sequence[GroupMember], brokers: Sequence[psutil.Process]) -> float:

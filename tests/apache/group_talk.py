@@ -247,7 +247,7 @@ class Talk:
                 member.instance_id,
                 member.rack_id,
                 member.member_epoch,
-                list(member.subscribed_topic_names),
+                sorted(member.subscribed_topic_names),
                 member.subscribed_topic_regex,
                 member.member_type,
                 _by_name(member.assignment),

@@ -1,19 +1,20 @@
 """Groups of the protocol `consumer`: the same requests to the embedded cluster and to Apache Kafka 4.3.1.
 
-Apache gets the settings with which a target is computed at once, as it is here; otherwise its answers would
-depend on the time between two heartbeats.
+A target is computed at once, or in some scenes once and never again. With Kafka's interval of a second the
+answers would depend on the time between two heartbeats.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from tests.apache.group_talk import Talk
+from tests.apache.late_target_scenes import LATE_SCENES
 from tests.apache.mixed_group_scenes import MIXED_SCENES
 from tests.apache.raw_client import RawClient
 from tests.clients.embedded import embedded, wait_until
@@ -27,6 +28,10 @@ pytestmark = [pytest.mark.apache, pytest.mark.full]
 AT_ONCE = {
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
+}
+ONCE = {
+    "group.consumer.assignment.interval.ms": "3600000",
+    "group.consumer.max.assignment.interval.ms": "3600000",
 }
 
 
@@ -50,6 +55,7 @@ def members_come_and_go(talk: Talk) -> None:
     talk.commit("a", 2)
     talk.commit("a", 2, partition=5)
     talk.commit("a", 3, version=8)
+    talk.commit("a", 2, version=8)
     talk.commit("b", 3)
     talk.commit("b", 2, partition=5)
     talk.commit("nobody", 3)
@@ -165,6 +171,26 @@ def three_members(talk: Talk) -> None:
     talk.beat("c", -1)
 
 
+def one_revokes_twice(talk: Talk) -> None:
+    """A member that gives up partitions is told to give up more before it has told so."""
+    talk.join("a")
+    talk.join("b")
+    talk.beat("a", 2, owned={"t": range(6)})
+    talk.join("c")
+    talk.beat("a", 2, owned={"t": range(3)})
+    talk.describe()
+    talk.beat("a", 2, owned={"t": range(2)})
+    talk.describe()
+    talk.beat("b", 3)
+    talk.beat("c", 4)
+    talk.beat("b", 3, owned={"t": [3, 4, 5]})
+    talk.beat("b", 3, owned={"t": [3, 4]})
+    talk.beat("c", 4)
+    talk.describe()
+    for member in ("a", "b", "c"):
+        talk.beat(member, -1)
+
+
 def two_static_members(talk: Talk) -> None:
     """A second static member joins while the first is away, and the first comes back to less."""
     talk.join("a", instance_id="one")
@@ -207,33 +233,44 @@ SCENES = (
     static_members,
     unknown_and_several_topics,
     three_members,
+    one_revokes_twice,
     two_static_members,
     a_regular_expression,
     *MIXED_SCENES,
 )
 
 
+@pytest.fixture(scope="module", params=[AT_ONCE, ONCE], ids=["at once", "once"])
+def settings(request: pytest.FixtureRequest) -> dict[str, str]:
+    chosen: dict[str, str] = request.param
+    return chosen
+
+
 @pytest.fixture(scope="module")
-def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+def apache(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str]) -> Iterator[Talk]:
     with ExitStack() as stack:
         with needs_kafka():
             cluster = stack.enter_context(
-                apache_kafka(tmp_path_factory.mktemp("kafka"), version=KAFKA_4, settings=AT_ONCE)
+                apache_kafka(tmp_path_factory.mktemp("kafka"), version=KAFKA_4, settings=settings)
             )
         yield Talk(stack.enter_context(RawClient(cluster.bootstrap)))
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
-    with embedded(data=tmp_path_factory.mktemp("ours")) as running, RawClient(running.bootstrap) as client:
+def ours(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str]) -> Iterator[Talk]:
+    known = {name: value for name, value in settings.items() if "offload" not in name}
+    with (
+        embedded(data=tmp_path_factory.mktemp("ours"), properties=known) as running,
+        RawClient(running.bootstrap) as client,
+    ):
         yield Talk(client)
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
-def test_group_answers_like_apache(ours: Talk, apache: Talk, scene: Any) -> None:
+def test_group_answers_like_apache(ours: Talk, apache: Talk, settings: dict[str, str]) -> None:
     """Compare error codes, epochs, assignments and descriptions; every scene leaves its group empty."""
-    for talk in (ours, apache):
-        talk.answers.clear()
-        scene(talk)
-        talk.delete("g")
-    assert ours.answers == apache.answers
+    for scene in LATE_SCENES if settings is ONCE else SCENES:
+        for talk in (ours, apache):
+            talk.answers.clear()
+            scene(talk)
+            talk.delete("g")
+        assert ours.answers == apache.answers, scene.__name__

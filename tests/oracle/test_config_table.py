@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.jvm
 
-LATER = {"cordoned.log.dirs", "group.consumer.assignors", "group.consumer.migration.policy"}
+LATER = {
+    "cordoned.log.dirs",
+    "group.consumer.assignment.interval.ms",
+    "group.consumer.assignors",
+    "group.consumer.max.assignment.interval.ms",
+    "group.consumer.migration.policy",
+    "group.consumer.min.assignment.interval.ms",
+}
 """Configs that only Kafka 4 has, or that have other values there."""
 OF_3_9 = {name: each for name, each in BROKER_CONFIGS.items() if name not in LATER}
 

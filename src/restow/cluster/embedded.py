@@ -89,6 +89,7 @@ class EmbeddedCluster:
             "transaction.state.log.replication.factor": str(min(_OFFSETS_REPLICATION_FACTOR, brokers)),
             "transaction.state.log.min.isr": str(min(_TRANSACTIONS_MIN_ISR, brokers)),
             "group.initial.rebalance.delay.ms": "0",
+            "group.consumer.assignment.interval.ms": "0",
             **(properties or {}),
         }
         ports = [0] * len(self._access.listeners)

@@ -76,7 +76,11 @@ class SimNode:
                 host=self.host,
                 port=_PORT,
                 rack=racks[broker_id % len(racks)] if racks else None,
-                properties={"group.initial.rebalance.delay.ms": "0", **settings.properties},
+                properties={
+                    "group.initial.rebalance.delay.ms": "0",
+                    "group.consumer.assignment.interval.ms": "0",
+                    **settings.properties,
+                },
             ),
             BrokerRuntime(
                 clock=self.clock,

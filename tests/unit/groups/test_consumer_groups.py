@@ -113,6 +113,37 @@ def test_member_that_does_not_revoke_in_time_is_removed() -> None:
     run(test)
 
 
+def test_next_target_waits_for_its_interval_also_at_the_next_coordinator() -> None:
+    async def test() -> None:
+        async with Bench(consumer_assignment_interval_ms=1_000) as bench:
+            await bench.join("a")
+            assert (numbers(reply := await bench.join("b")), reply.epoch) == ([], 2)
+            await bench.clock.advance(0.5)
+            await restarted(bench)
+            assert (await bench.beat("a", 2)).assignment is None
+            described = await bench.described()
+            assert (described.epoch, described.assignment_epoch) == (3, 2)
+            await bench.clock.advance(0.5)
+            assert (await bench.beat("b", 2)).epoch == 3
+            assert numbers(await bench.beat("a", 2)) == [0, 1]
+
+    run(test)
+
+
+def test_member_that_waits_for_partitions_writes_nothing_new() -> None:
+    async def test() -> None:
+        async with Bench() as bench:
+            await bench.join("a")
+            await bench.join("b")
+            await bench.beat("b", 3)
+            written = sum(bench.journal.batches)
+            for _ in range(3):
+                assert (await bench.beat("b", 3)).assignment is None
+            assert sum(bench.journal.batches) == written
+
+    run(test)
+
+
 def test_member_that_is_not_heard_of_loses_its_partitions() -> None:
     async def test() -> None:
         async with Bench() as bench:

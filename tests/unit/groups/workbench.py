@@ -140,7 +140,7 @@ class Workbench:
     def __init__(self, journal: MemoryJournal | None = None, **config: Any) -> None:
         self.clock = HandClock(1_700_000_000.0)
         self.journal = journal or MemoryJournal()
-        self.config = GroupConfig(**config)
+        self.config = GroupConfig(**{"consumer_assignment_interval_ms": 0} | config)
         self.topics = SomeTopics()
         self._ids = count(1)
         self.tasks: list[asyncio.Task[Any]] = []

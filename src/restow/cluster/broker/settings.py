@@ -32,6 +32,7 @@ def group_config(configs: BrokerConfigs) -> GroupConfig:
         assignors=_assignors(configs),
         consumer_session_timeout_ms=_between(configs, "session.timeout.ms"),
         consumer_heartbeat_interval_ms=_between(configs, "heartbeat.interval.ms"),
+        consumer_assignment_interval_ms=_between(configs, "assignment.interval.ms"),
         consumer_max_size=configs.integer("group.consumer.max.size"),
         may_upgrade=policy in ("bidirectional", "upgrade"),
         may_downgrade=policy in ("bidirectional", "downgrade"),

@@ -24,6 +24,8 @@ class GroupConfig:
     """Of the protocol `consumer`: by name, the default first."""
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
+    consumer_assignment_interval_ms: int = 1_000
+    """The least time between two targets of a group; members that come meanwhile wait for the next one."""
     consumer_max_size: int = UNLIMITED
     may_upgrade: bool = True
     """Whether a member of the protocol `consumer` turns a classic group with members into one of its own."""

@@ -3,7 +3,7 @@
 The broker assigns partitions. Three epochs say how far that has come:
 
     the group's epoch   grows when a member comes, leaves or subscribes to something else, or a topic changes
-    the target's epoch  the group's epoch for which the assignor was last asked
+    the target's epoch  the group's epoch for which the assignor was last asked, which it is not too often
     a member's epoch    the target's epoch to which the member has been reconciled (`reconciling.py`)
 
 Nothing waits in here. A failure of the assignor leaves the group as it was.
@@ -61,6 +61,8 @@ class ConsumerProtocolGroup:
         self.id = group_id
         self.epoch = _EPOCH_OF_NOBODY
         self.target_epoch = _EPOCH_OF_NOBODY
+        self._assigned_at_ms = 0
+        """When the assignor was last asked; 0 if never, or by a member of a classic group."""
         self._roster = ConsumerGroupRoster()
         self.targets: dict[str, frozenset[TopicIdPartition]] = {}
         self.subscriptions = Subscriptions(topics)
@@ -88,7 +90,7 @@ class ConsumerProtocolGroup:
         for member in members:
             group._roster.put(member)
             group.targets[member.id] = frozenset(member.assigned)
-        group.subscriptions.know_topics_of(group.members.values())
+        group.subscriptions.know_topics_of(group._roster.subscriptions())
         return group
 
     @classmethod
@@ -96,6 +98,7 @@ class ConsumerProtocolGroup:
         """Restore a group from its records."""
         group = cls(group_id, config, topics)
         group.epoch, group.target_epoch = stored.epoch, stored.target_epoch
+        group._assigned_at_ms = stored.assigned_at_ms
         group.subscriptions.restore(stored.metadata_hash, stored.patterns)
         for member in stored.members.values():
             if found := stored.current.get(member.id):
@@ -143,7 +146,7 @@ class ConsumerProtocolGroup:
 
     def subscribed_topics(self) -> frozenset[str]:
         """Return the topics that some member subscribes to."""
-        return self.subscriptions.topics_of(self.members.values())
+        return self.subscriptions.topics_of(self._roster.subscriptions())
 
     def describe(self) -> ConsumerGroupDescription:
         return ConsumerGroupDescription(
@@ -159,7 +162,7 @@ class ConsumerProtocolGroup:
         """Return the records of the whole group, as if it were new."""
         everything = GroupRecords(self.id)
         everything.epoch(self.epoch, self.subscriptions.metadata_hash)
-        everything.target_epoch(self.target_epoch, self._now_ms)
+        everything.target_epoch(self.target_epoch, self._assigned_at_ms)
         for pattern, resolved in self.subscriptions.patterns.items():
             everything.pattern(pattern, resolved)
         for member in self.members.values():
@@ -256,17 +259,16 @@ class ConsumerProtocolGroup:
         """Add or update a member, which is `known` as something else, and reconcile it with its target."""
         self.subscriptions.check(member)
         before = _NOBODY if known is None else known
-        bump = self.is_new or (before.topics, before.pattern) != (member.topics, member.pattern)
-        candidates: Mapping[str, ConsumerGroupMember] = self.members
+        bump = self.is_new or before.subscription != member.subscription
         if known != member:
             self._check_room(member)
-            rest = {id_: each for id_, each in self.members.items() if known is None or id_ != known.id}
-            candidates = rest | {member.id: member}
-        refreshed = self.subscriptions.refresh(candidates.values(), self._now_ms, subscription_changed=bump)
+        refreshed = self.subscriptions.refresh(
+            self._roster.subscriptions(member, known), self._now_ms, subscription_changed=bump
+        )
         epoch = self.epoch + (bump or refreshed.changed)
         targets = None
-        if epoch > self.target_epoch:
-            targets = self._targets_for(candidates, refreshed, known, member)
+        if epoch > self.target_epoch and self._may_assign:
+            targets = self._targets_for(refreshed, known, member)
         # From here on nothing can fail.
         if known is not None and known.id != member.id:
             self._replace(known, member)
@@ -279,20 +281,34 @@ class ConsumerProtocolGroup:
         self._roster.put(member)
         if targets is not None:
             self._retarget(targets)
-        return self._reconcile(known, member, owned)
+        return self._reconcile(known, member, owned, subscribes=bump)
+
+    @property
+    def _may_assign(self) -> bool:
+        """Whether the last target is old enough for the next one."""
+        due_ms = self._assigned_at_ms + self._config.consumer_assignment_interval_ms
+        return not self._assigned_at_ms or self._now_ms >= due_ms
 
     def _reconcile(
         self,
         known: ConsumerGroupMember | None,
         member: ConsumerGroupMember,
         owned: frozenset[TopicIdPartition] | None,
+        *,
+        subscribes: bool = False,
     ) -> ConsumerGroupMember:
+        subscribed = None
+        if self.epoch > self.target_epoch:
+            topics = self.subscriptions.topics_of((member.subscription,))
+            subscribed = {found for topic in topics if (found := self._topics.id_of(topic)) is not None}
         after = reconciled(
             member,
             target=self.targets.get(member.id, frozenset()),
             target_epoch=self.target_epoch,
             owned=owned,
             is_held=self._roster.is_held,
+            subscribed=subscribed,
+            subscribes=subscribes,
         )
         if after is not member or known is None or known.id != member.id:
             self._roster.put(after)
@@ -325,7 +341,9 @@ class ConsumerProtocolGroup:
         """Remove members. The next heartbeat of another one asks the assignor again."""
         for member in members:
             self._drop(member)
-        refreshed = self.subscriptions.refresh(self.members.values(), self._now_ms, subscription_changed=True)
+        refreshed = self.subscriptions.refresh(
+            self._roster.subscriptions(), self._now_ms, subscription_changed=True
+        )
         self.subscriptions.adopt(refreshed, self.records)
         self.epoch += 1
         self.records.epoch(self.epoch, refreshed.metadata_hash)
@@ -333,13 +351,11 @@ class ConsumerProtocolGroup:
     # Targets
 
     def _targets_for(
-        self,
-        members: Mapping[str, ConsumerGroupMember],
-        refreshed: Refreshed,
-        known: ConsumerGroupMember | None,
-        member: ConsumerGroupMember,
+        self, refreshed: Refreshed, known: ConsumerGroupMember | None, member: ConsumerGroupMember
     ) -> dict[str, frozenset[TopicIdPartition]]:
         """Ask the assignor. A static member that came back under a new id inherits its target."""
+        members = {id_: each for id_, each in self.members.items() if known is None or id_ != known.id}
+        members[member.id] = member
         before = dict(self.targets)
         if known is not None and known.id != member.id:
             before[member.id] = before.pop(known.id, frozenset())
@@ -353,7 +369,8 @@ class ConsumerProtocolGroup:
                 self.records.target(member_id, target)
         self.targets = targets
         self.target_epoch = self.epoch
-        self.records.target_epoch(self.target_epoch, self._now_ms)
+        self._assigned_at_ms = self._now_ms
+        self.records.target_epoch(self.target_epoch, self._assigned_at_ms)
 
     # Members
 

@@ -14,6 +14,9 @@ TopicIdPartition: TypeAlias = "tuple[UUID, int]"
 PartitionEpochs: TypeAlias = "Mapping[TopicIdPartition, int]"
 """Partitions, each with the epoch in which the member got it."""
 
+Subscription: TypeAlias = "tuple[tuple[str, ...], str | None]"
+"""Topics by name, sorted, and a regular expression for more."""
+
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 STATIC_LEAVING_EPOCH = -2
@@ -66,3 +69,7 @@ class ConsumerGroupMember:
     assigned: PartitionEpochs = field(default_factory=dict)
     revoking: PartitionEpochs = field(default_factory=dict)
     """Partitions that it may still read, and has been told to give up."""
+
+    @property
+    def subscription(self) -> Subscription:
+        return self.topics, self.pattern

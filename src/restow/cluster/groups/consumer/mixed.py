@@ -66,7 +66,7 @@ class MixedGroup(ConsumerProtocolGroup):
         name, metadata = classic.protocols[0]
         if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
             return SyncReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if self.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if self.target_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
             self._expect_join(member)
             return SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS)
         self.timers.append(Disarm(TimerKey(TimerKind.SYNC, member.id)))
@@ -91,7 +91,7 @@ class MixedGroup(ConsumerProtocolGroup):
             partition not in member.assigned and self._roster.is_held(partition)
             for partition in self.targets.get(member.id, ())
         )
-        if member.epoch < self.epoch or member.state is MemberState.UNREVOKED_PARTITIONS or released:
+        if member.epoch < self.target_epoch or member.state is MemberState.UNREVOKED_PARTITIONS or released:
             self._expect_join(member)
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -164,14 +164,14 @@ class MixedGroup(ConsumerProtocolGroup):
 
         With the same subscription it also keeps the partitions, and the group does not rebalance.
         """
-        same = (known.topics, known.pattern) == (member.topics, member.pattern)
+        same = known.subscription == member.subscription
         self._replace(known, member)
         self._roster.put(member)
-        after = self._reconcile(known, member, self._identified(said.owned)) if same else member
-        if not same:
-            self.epoch += 1
+        self.epoch += not same
+        is_stale = self.epoch > self.target_epoch
+        after = member if is_stale else self._reconcile(known, member, self._identified(said.owned))
         self.should_downgrade = True
-        self.rebalances_after_downgrade = not same
+        self.rebalances_after_downgrade = is_stale
         return after
 
     # Downgrade

@@ -86,6 +86,7 @@ class StoredGroup:
     epoch: int = 0
     metadata_hash: int = 0
     target_epoch: int = 0
+    assigned_at_ms: int = 0
     members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
     targets: dict[str, frozenset[TopicIdPartition]] = field(default_factory=dict)
     current: dict[str, tuple[int, int, MemberState, PartitionEpochs, PartitionEpochs]] = field(
@@ -192,7 +193,8 @@ def replay(stored: StoredGroup, key: ConsumerGroupKey, value: bytes) -> None:
             stored.members[key.name] = _decode_member(key.name, fields)
         case RecordKind.TARGET_EPOCH:
             stored.target_epoch = fields.int32()
-            fields.structure_end()
+            tags = fields.structure_end()
+            stored.assigned_at_ms = _INT64.unpack(tags[0])[0] if 0 in tags else 0
         case RecordKind.TARGET:
             stored.targets[key.name] = frozenset(_decode_partitions(fields))
             fields.structure_end()
@@ -220,7 +222,7 @@ def remove(stored: StoredGroup, key: ConsumerGroupKey) -> None:
         case RecordKind.MEMBER:
             stored.members.pop(key.name, None)
         case RecordKind.TARGET_EPOCH:
-            stored.target_epoch = 0
+            stored.target_epoch = stored.assigned_at_ms = 0
         case RecordKind.TARGET:
             stored.targets.pop(key.name, None)
         case RecordKind.CURRENT:

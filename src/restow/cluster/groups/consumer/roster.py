@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from restow.cluster.groups.consumer.members import ConsumerGroupMember, TopicIdPartition
+    from restow.cluster.groups.consumer.members import ConsumerGroupMember, Subscription, TopicIdPartition
 
 
 class ConsumerGroupRoster:
@@ -18,6 +18,8 @@ class ConsumerGroupRoster:
         """The member of each instance id."""
         self._holders: Counter[TopicIdPartition] = Counter()
         """How many members hold each partition, or have not yet given it up."""
+        self._subscriptions: Counter[Subscription] = Counter()
+        """How many members have each subscription."""
         self.classic_count = 0
         """How many members use the classic protocol."""
         self._speakers: Counter[str] = Counter()
@@ -30,10 +32,24 @@ class ConsumerGroupRoster:
     def is_held(self, partition: TopicIdPartition) -> bool:
         return partition in self._holders
 
+    def subscriptions(
+        self, member: ConsumerGroupMember | None = None, known: ConsumerGroupMember | None = None
+    ) -> set[Subscription]:
+        """Return the distinct subscriptions, as if the member had taken the place of the known one."""
+        distinct = set(self._subscriptions)
+        if known is not None and self._subscriptions[known.subscription] == 1:
+            distinct.discard(known.subscription)
+        if member is not None:
+            distinct.add(member.subscription)
+        return distinct
+
     def put(self, member: ConsumerGroupMember) -> None:
         """Add or update a member."""
         before = self.members.get(member.id)
         self.members[member.id] = member
+        if before is None or before.subscription != member.subscription:
+            self._unsubscribe(before)
+            self._subscriptions[member.subscription] += 1
         if before is None or before.classic is not member.classic:
             self._count_classic(before, -1)
             self._count_classic(member, 1)
@@ -48,6 +64,7 @@ class ConsumerGroupRoster:
         del self.members[member.id]
         if member.instance_id is not None and self._static.get(member.instance_id) == member.id:
             del self._static[member.instance_id]
+        self._unsubscribe(member)
         self._count_classic(member, -1)
         self._release(member)
 
@@ -68,6 +85,12 @@ class ConsumerGroupRoster:
             self._speakers[name] += by
             if not self._speakers[name]:
                 del self._speakers[name]
+
+    def _unsubscribe(self, member: ConsumerGroupMember | None) -> None:
+        if member is not None:
+            self._subscriptions[member.subscription] -= 1
+            if not self._subscriptions[member.subscription]:
+                del self._subscriptions[member.subscription]
 
     def _release(self, member: ConsumerGroupMember | None) -> None:
         for partition in () if member is None else (*member.assigned, *member.revoking):

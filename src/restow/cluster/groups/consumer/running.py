@@ -185,7 +185,7 @@ class RunningConsumerGroup:
         error = self.group.commit_error(request.member_id, request.generation)
         member = self.group.members.get(request.member_id)
         needs_epoch = member is not None and member.classic is None
-        if error is ErrorCode.NONE and needs_epoch and not request.has_member_epoch:
+        if needs_epoch and not request.has_member_epoch:
             error = ErrorCode.UNSUPPORTED_VERSION
         if error is not ErrorCode.NONE:
             return dict.fromkeys(request.offsets, error)

@@ -12,10 +12,10 @@ from restow.cluster.groups.consumer.requests import HeartbeatRefused
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from restow.cluster.groups.consumer.journaling import GroupRecords
-    from restow.cluster.groups.consumer.members import ConsumerGroupMember
+    from restow.cluster.groups.consumer.members import ConsumerGroupMember, Subscription
     from restow.cluster.groups.consumer.topics import TopicDirectory
 
 _BETWEEN_REFRESHES_MS = 10_000
@@ -32,13 +32,13 @@ class Refreshed:
     version: int
     patterns: Mapping[str, ResolvedPattern]
 
-    def topics_of(self, members: Iterable[ConsumerGroupMember]) -> frozenset[str]:
-        """Return all topics that these members subscribe to."""
+    def topics_of(self, subscriptions: Iterable[Subscription]) -> frozenset[str]:
+        """Return all topics that these subscriptions name or match."""
         topics: set[str] = set()
-        for member in members:
-            topics.update(member.topics)
-            if member.pattern is not None and member.pattern in self.patterns:
-                topics |= self.patterns[member.pattern].topics
+        for names, pattern in subscriptions:
+            topics.update(names)
+            if pattern is not None and pattern in self.patterns:
+                topics |= self.patterns[pattern].topics
         return frozenset(topics)
 
 
@@ -54,9 +54,9 @@ class Subscriptions:
         """Take over what was written; the next heartbeat looks at the metadata again."""
         self._now = Refreshed(False, metadata_hash, -1, dict(patterns))
 
-    def know_topics_of(self, members: Iterable[ConsumerGroupMember]) -> None:
-        """Count the topics of members that name them as known, so that only later changes are news."""
-        topics = frozenset(topic for member in members for topic in member.topics)
+    def know_topics_of(self, subscriptions: Iterable[Subscription]) -> None:
+        """Count the topics that they name as known, so that only later changes are news."""
+        topics = frozenset(topic for names, _ in subscriptions for topic in names)
         self._now = Refreshed(False, self._fingerprint(topics), -1, {})
 
     def check(self, member: ConsumerGroupMember) -> None:
@@ -76,19 +76,18 @@ class Subscriptions:
     def patterns(self) -> Mapping[str, ResolvedPattern]:
         return self._now.patterns
 
-    def topics_of(self, members: Iterable[ConsumerGroupMember]) -> frozenset[str]:
-        return self._now.topics_of(members)
+    def topics_of(self, subscriptions: Iterable[Subscription]) -> frozenset[str]:
+        return self._now.topics_of(subscriptions)
 
     def refresh(
-        self, members: Iterable[ConsumerGroupMember], now_ms: int, *, subscription_changed: bool
+        self, subscriptions: Collection[Subscription], now_ms: int, *, subscription_changed: bool
     ) -> Refreshed:
-        """Return the subscriptions of these members with today's topics. `adopt` makes them the group's."""
+        """Return these subscriptions with today's topics. `adopt` makes them the group's."""
         version = self._topics.version
         if not subscription_changed and version == self._now.version:
             return Refreshed(False, self._now.metadata_hash, version, self._now.patterns)
-        listed = tuple(members)
         patterns: dict[str, ResolvedPattern] = {}
-        for pattern in dict.fromkeys(m.pattern for m in listed if m.pattern is not None):
+        for pattern in sorted({pattern for _, pattern in subscriptions if pattern is not None}):
             known = self._now.patterns.get(pattern)
             if known is None or (version != known.version and _is_due(known, now_ms)):
                 known = self._resolve(pattern, version, now_ms)
@@ -96,7 +95,7 @@ class Subscriptions:
                 version = self._now.version  # a later heartbeat looks again
             patterns[pattern] = known
         refreshed = Refreshed(False, 0, version, patterns)
-        fingerprint = self._fingerprint(refreshed.topics_of(listed))
+        fingerprint = self._fingerprint(refreshed.topics_of(subscriptions))
         return Refreshed(fingerprint != self._now.metadata_hash, fingerprint, version, patterns)
 
     def adopt(self, refreshed: Refreshed, records: GroupRecords) -> None:

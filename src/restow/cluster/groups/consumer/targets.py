@@ -54,7 +54,10 @@ class Targets:
         topics = self._topics
         if topics.version != self._version:  # a topic may have come back under its name, with another id
             self._named, self._version = {}, topics.version
-        wanted = self._wanted(members, subscribed)
+        wanted = {
+            each: tuple(sorted(subscribed.topics_of((each,))))
+            for each in {member.subscription for member in members.values()}
+        }
         ids = {topic: topics.id_of(topic) for topic in frozenset().union(*wanted.values())}
         known = {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
         counts = {topic: topics.partition_count(topic) for topic in known}
@@ -62,7 +65,7 @@ class Targets:
         joined = [
             Member(
                 id=member_id,
-                topics=wanted[member.topics, member.pattern],
+                topics=wanted[member.subscription],
                 instance_id=member.instance_id,
                 rack=member.rack,
                 owned=held[member_id],
@@ -89,13 +92,6 @@ class Targets:
     def forget(self, member_id: str) -> None:
         """Forget a member that has left."""
         self._named.pop(member_id, None)
-
-    def _wanted(
-        self, members: Mapping[str, ConsumerGroupMember], subscribed: Refreshed
-    ) -> dict[tuple[tuple[str, ...], str | None], tuple[str, ...]]:
-        """Return the topics of each distinct subscription."""
-        first = {(member.topics, member.pattern): member for member in members.values()}
-        return {said: tuple(sorted(subscribed.topics_of((member,)))) for said, member in first.items()}
 
     def _held(self, member_id: str, target: frozenset[TopicIdPartition]) -> Sequence[TopicPartition]:
         known = self._named.get(member_id)
