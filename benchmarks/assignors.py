@@ -1,9 +1,9 @@
 """Consumer assignment against Kafka's and kafka-python's: `python -m benchmarks.assignors [--json]`.
 
 Every time is that of a full answer: ours is what `assign` returns, Java's the assignment of its own class on
-subscriptions and metadata laid out in the JVM beforehand. The JIT compiler is warm; what a call between the
-processes costs by itself is taken off Java's time. Ours is checked against the peer's answer where there is
-one: everything assigned, and no worse balanced.
+subscriptions and metadata laid out in the JVM beforehand. The two take turns, and the shortest time of each
+counts. The JIT compiler is warm; what a call between the processes costs by itself is taken off Java's time.
+Ours is checked against the peer's answer where there is one: everything assigned, and no worse balanced.
 
 The JVM runs with the performance options of Kafka's start scripts and at the log level that applications
 have, INFO, at which Kafka's sticky assignors render the whole assignment; what they log goes nowhere.
@@ -27,7 +27,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from benchmarks.report import Row, best_of, command_line, print_rows
+from benchmarks.report import Row, best_of, command_line, in_turns, print_rows
 from harness.jars import KAFKA_4, KAFKA_VERSION
 from harness.jvm import AS_KAFKA, kafka_jvm
 from harness.oracle import JavaGroup
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from restow.assignors import Assignment
 
 RUNS = 5
+SERVER_RUNS = 20
 JIT_WARM_UP = 8
 SEED = 2
 HEAP = "6g"
@@ -152,7 +153,7 @@ def cases() -> Iterator[Case]:
 
 def server_cases() -> Iterator[Case]:
     """Yield the cases that are compared with the assignors of Kafka's brokers."""
-    broker = partial(Case, target=0.5, server=True)
+    broker = partial(Case, target=0.5, server=True, runs=SERVER_RUNS)
     for count, topics, warm_up in (
         (1_000, some_topics(80, 1_000), JIT_WARM_UP),
         (2_000, some_topics(1_000, 1_000), 2),
@@ -227,9 +228,13 @@ def against_java(gateway: JavaGateway, case: Case) -> list[Row]:
     there = build(case.assignor, partitions=case.partitions, members=case.members)
     check(case, assign(case.assignor, case.partitions, case.members), there.read(there.assign()))
     bare_call_ms = best_of(100, gateway.jvm.java.util.ArrayList().size)
-    java_ms = min(timed_once(there.ready()) for _ in range(case.warm_up + case.runs)) - bare_call_ms
-    answer = assign_rows if case.server else assign
-    ours_ms = best_of(RUNS, lambda: answer(case.assignor, case.partitions, case.members))
+    answer = partial(assign_rows if case.server else assign, case.assignor)
+    for _ in range(case.warm_up):
+        timed_once(there.ready())
+    java_ms, ours_ms = in_turns(
+        case.runs, there.ready, lambda: partial(answer, case.partitions, case.members)
+    )
+    java_ms -= bare_call_ms
     peer = f"Kafka {KAFKA_4 if case.server else KAFKA_VERSION}"
     rows = [Row(name=case.name, ours=ours_ms, peer=java_ms, peer_name=peer, target=case.target)]
     if case.server:
@@ -238,7 +243,7 @@ def against_java(gateway: JavaGateway, case: Case) -> list[Row]:
         rows.append(Row(name=f"{case.name}, as objects", ours=listed_ms, peer=java_ms, peer_name=peer))
     if case.strangers:
         first_ms = min(
-            timed_once(partial(answer, case.assignor, topics, alike(1_000, topics)))
+            timed_once(partial(answer, topics, alike(1_000, topics)))
             for topics in (some_topics(80, 1_000, f"stranger-{run}") for run in range(RUNS))
         )
         rows.append(Row(name=f"{case.name}, first answer", ours=first_ms, peer=java_ms, peer_name=peer))

@@ -6,6 +6,7 @@ should give a clear error, not a failure halfway.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,31 +17,39 @@ if TYPE_CHECKING:
     from restow.assignors.base import Assignment
 
 _MOST_PARTITIONS = 2**31 - 1
+_NOTHING = (None, None, None, None)
 
 
 def check_members(members: Iterable[object]) -> tuple[Member, ...]:
     """Return the members; refuse invalid members and duplicates."""
-    checked: dict[str, Member] = {}
-    instances: dict[str, str] = {}
-    known: set[int] = set()
+    checked: list[Member] = []
     for member in _iterated(members, "members must be a sequence of members"):
         if not isinstance(member, Member):
             raise InvalidGroup(f"a member must be a restow.assignors.Member, not {member!r}")
-        if id(member.topics) not in known:  # members created together mostly share them
-            _check_topics(member)
-            known.add(id(member.topics))
-        _check_member(member)
-        if member.id in checked:
-            raise InvalidGroup(f"member {member.id!r} is there twice: every member needs its own id")
-        checked[member.id] = member
-        if member.instance_id is not None:
-            other = instances.setdefault(member.instance_id, member.id)
-            if other != member.id:
-                raise InvalidGroup(
-                    f"members {other!r} and {member.id!r} both have the instance id {member.instance_id!r}: "
-                    "give each static member its own"
-                )
-    return tuple(checked.values())
+        if (
+            type(member.id) is not str
+            or (member.instance_id, member.rack, member.generation, member.user_data) != _NOTHING
+        ):
+            _check_member(member)
+        checked.append(member)
+    for member in {id(member.topics): member for member in checked}.values():
+        _check_topics(member)  # members created together mostly share them
+    if len({member.id for member in checked}) < len(checked):
+        ((twice, _),) = Counter(member.id for member in checked).most_common(1)
+        raise InvalidGroup(f"member {twice!r} is there twice: every member needs its own id")
+    _check_instances([member for member in checked if member.instance_id is not None])
+    return tuple(checked)
+
+
+def _check_instances(members: Iterable[Member]) -> None:
+    instances: dict[str | None, str] = {}
+    for member in members:
+        other = instances.setdefault(member.instance_id, member.id)
+        if other != member.id:
+            raise InvalidGroup(
+                f"members {other!r} and {member.id!r} both have the instance id {member.instance_id!r}: "
+                "give each static member its own"
+            )
 
 
 def _check_member(member: Member) -> None:

@@ -24,8 +24,11 @@ def deal(kinds: Kinds, claims: Claims, counts: NDArray[np.int64]) -> NDArray[np.
     its kind that still need some, so that neighbours in a topic go to different members.
     """
     members = counts.shape[1]
-    owner, kept = _keep(kinds, claims.owner, counts)
-    wanted = counts - kept
+    if claims.claimed.size:
+        owner, kept = _keep(kinds, claims.owner, counts)
+        wanted = counts - kept
+    else:
+        owner, wanted = claims.owner.copy(), counts
     _prefer_claimants(kinds, claims, owner, wanted)
     free = np.flatnonzero(owner == NOBODY)
     cells = np.flatnonzero(wanted)
@@ -35,7 +38,7 @@ def deal(kinds: Kinds, claims: Claims, counts: NDArray[np.int64]) -> NDArray[np.
     cell = np.repeat(cells, shares)
     turn = np.arange(len(cell)) - np.repeat(np.cumsum(shares) - shares, shares)
     # By kind, then turn by turn; within a turn the cells are already in the members' order.
-    slots = cell[np.lexsort((turn, cell // members))]
+    slots = cell[np.argsort(cell // members * (int(turn.max()) + 1) + turn, kind="stable")]
     free = free[np.argsort(kinds.kind_of[free], kind="stable")]
     takers = slots % members
     if kinds.racks is not None:

@@ -16,15 +16,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from operator import itemgetter
-from typing import TYPE_CHECKING
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from restow.assignors.rows import Layout, PartitionRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 NOBODY = -1
 # Of more topics than this times the longest subscription, most are not read by the group.
 _SPARSE = 4
+_PACKED = 4
+"""Bytes of a topic's number."""
+T = TypeVar("T")
 
 
 def java_order(text: str) -> bytes:
@@ -57,17 +60,16 @@ class NumberedGroup:
         cls,
         partitions: Mapping[str, int],
         members: Sequence[Member],
-        order: Callable[[Member], tuple[bool, bytes]],
+        order: Callable[[Sequence[Member]], list[Member]],
     ) -> NumberedGroup:
         """Number the members, and those of their topics that have partitions."""
-        ordered = sorted(members, key=order)
-        distinct, subscription_of = _distinct([member.topics for member in ordered])
-        topics, wanted = _wanted(distinct, partitions)
+        ordered = order(members)
+        topics, wanted, subscription_of = _wanted([member.topics for member in ordered], partitions)
         counts = np.array([partitions[t] for t in topics], dtype=np.int64)
         return cls(
             members=tuple(ordered),
             layout=Layout(topics, counts),
-            subscription_of=np.array(subscription_of, dtype=np.int64),
+            subscription_of=subscription_of,
             subscriptions=wanted,
         )
 
@@ -129,56 +131,57 @@ class NumberedGroup:
         return {member.id: mine for member, mine in zip(self.members, dealt, strict=True)}
 
 
-class _Packed(dict[str, bytes]):
+class _Packed:
     """The number of each topic as bytes; topics without partitions share one."""
 
     def __init__(self, topics: Sequence[str]) -> None:
-        super().__init__((topic, number.to_bytes(4, "little")) for number, topic in enumerate(topics))
-        self._missing = len(topics).to_bytes(4, "little")
+        self._bytes = {topic: number.to_bytes(_PACKED, "little") for number, topic in enumerate(topics)}
+        self._missing = len(topics).to_bytes(_PACKED, "little")
 
-    def __missing__(self, topic: str) -> bytes:
-        return self._missing
+    def row(self, topics: tuple[str, ...]) -> bytes:
+        """Return the numbers of some topics, one after another."""
+        try:
+            if len(topics) > 1:
+                return b"".join(itemgetter(*topics)(self._bytes))
+        except KeyError:
+            pass
+        return b"".join(self._bytes.get(topic, self._missing) for topic in topics)
 
 
 def _wanted(
-    distinct: Sequence[tuple[str, ...]], partitions: Mapping[str, int]
-) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
-    """Return the topics that are read and have partitions, in order, and subscriptions × topics.
+    subscriptions: Iterable[Collection[str]], partitions: Mapping[str, int]
+) -> tuple[tuple[str, ...], NDArray[np.bool_], NDArray[np.int64]]:
+    """Return the topics that are read and have partitions, distinct subscriptions × topics, and which of
+    these each subscription is.
 
     Hundreds of members may each name hundreds of topics, so every name is looked up once, in few steps.
+    Members that were made together mostly share one subscription, which need not be read again.
     """
+    listed = list(subscriptions)
+    seen = {id(row): row for row in listed}
+    place = {identity: number for number, identity in enumerate(seen)}
+    given = [tuple(row) for row in seen.values()]
     among: Iterable[str] = partitions
-    if len(partitions) > _SPARSE * max(map(len, distinct), default=0):
-        among = set().union(*distinct)
+    if len(partitions) > _SPARSE * max(map(len, given), default=0):
+        among = set().union(*given)
     names = [topic for topic in among if partitions.get(topic, 0) > 0]
     packed = _Packed(names)
-    rows = [b"".join(itemgetter(*row)(packed)) if len(row) > 1 else packed[row[0]] for row in distinct if row]
+    rows = [packed.row(row) for row in given]
+    number: dict[bytes, int] = {}
+    kinds = np.array([number.setdefault(row, len(number)) for row in rows], dtype=np.int64)
     width = len(names) + 1  # the last column is for topics without partitions
-    cells = np.frombuffer(b"".join(rows), dtype="<i4").astype(np.int64)
-    cells += np.repeat(np.arange(len(distinct)) * width, list(map(len, distinct)))
-    wanted = np.zeros((len(distinct), width), dtype=np.bool_)
+    cells = np.frombuffer(b"".join(number), dtype="<i4").astype(np.int64)
+    cells += np.repeat(np.arange(len(number)) * width, [len(row) // _PACKED for row in number])
+    wanted = np.zeros((len(number), width), dtype=np.bool_)
     wanted.ravel()[cells] = True
-    read = np.flatnonzero(wanted[:, :-1].any(axis=0)).tolist()
-    read.sort(key=lambda column: java_order(names[column]))
+    if len(given) == 1:
+        subscription_of = np.zeros(len(listed), dtype=np.int64)
+    else:
+        subscription_of = kinds[[place[id(row)] for row in listed]] if listed else kinds
+    read = in_java_order(np.flatnonzero(wanted[:, :-1].any(axis=0)).tolist(), names.__getitem__)
     if read == list(range(len(names))):
-        return tuple(names), wanted[:, :-1]
-    return tuple(names[column] for column in read), wanted[:, read]
-
-
-def _distinct(rows: Iterable[Iterable[str]]) -> tuple[list[tuple[str, ...]], list[int]]:
-    """Return the distinct rows, and the index of each row among them.
-
-    Members that were made together mostly share one object, and comparing those needs no look inside.
-    """
-    number: dict[tuple[str, ...], int] = {}
-    known: dict[int, int] = {}
-    which = []
-    for row in rows:
-        at = known.get(id(row))
-        if at is None:
-            at = known[id(row)] = number.setdefault(tuple(row), len(number))
-        which.append(at)
-    return list(number), which
+        return tuple(names), wanted[:, :-1], subscription_of
+    return tuple(names[column] for column in read), wanted[:, read], subscription_of
 
 
 def distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -190,13 +193,23 @@ def distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArr
     return table[:, [first[kind] for kind in range(len(number))]], np.array(which, dtype=np.int64)
 
 
-def in_line(member: Member) -> tuple[bool, bytes]:
-    """Return the sort key of range and roundrobin: static members by instance id, then by member id."""
-    if member.instance_id is not None:
-        return False, java_order(member.instance_id)
-    return by_id(member)
+def in_line(members: Sequence[Member]) -> list[Member]:
+    """Sort members as range and roundrobin do: static ones by instance id, then the others by member id."""
+    static = [member for member in members if member.instance_id is not None]
+    if not static:
+        return by_id(members)
+    others = [member for member in members if member.instance_id is None]
+    return [*in_java_order(static, lambda member: member.instance_id or ""), *by_id(others)]
 
 
-def by_id(member: Member) -> tuple[bool, bytes]:
-    """Return the sort key of the sticky assignors."""
-    return True, java_order(member.id)
+def by_id(members: Sequence[Member]) -> list[Member]:
+    """Sort members as the sticky assignors do."""
+    return in_java_order(members, attrgetter("id"))
+
+
+def in_java_order(items: Iterable[T], name_of: Callable[[T], str]) -> list[T]:
+    """Sort as Java does. Python's order of ASCII is the same, and takes a fraction of the time."""
+    listed = list(items)
+    if "".join(map(name_of, listed)).isascii():
+        return sorted(listed, key=name_of)
+    return sorted(listed, key=lambda item: java_order(name_of(item)))

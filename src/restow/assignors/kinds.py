@@ -52,15 +52,19 @@ class Kinds:
 
         Topics with fewer subscribers come first, because they leave less choice; then by name.
         """
-        kept = (owner != NOBODY) & self.allowed[self.kind_of, owner]
-        topic_of = np.repeat(np.arange(len(group.topics)), group.counts)[~kept]
-        kind_of = self.kind_of[~kept]
-        readers = self.allowed.sum(axis=1)[kind_of]
-        order = np.lexsort((kind_of, topic_of, readers))
-        kinds = kind_of[order]
-        starts = np.flatnonzero(np.diff(kinds, prepend=-1))
-        lengths = np.diff(starts, append=len(kinds))
-        return list(zip(kinds[starts].tolist(), lengths.tolist(), strict=True))
+        kinds = len(self.allowed)
+        both = np.repeat(np.arange(len(group.topics)) * kinds, group.counts) + self.kind_of
+        held = owner != NOBODY
+        if held.any():
+            both = both[~(held & self.allowed[self.kind_of, owner])]
+        both, free = np.unique(both, return_counts=True)
+        kind_of = both % kinds
+        readers = np.count_nonzero(self.allowed, axis=1)[kind_of]
+        order = np.lexsort((both, readers))
+        in_order = kind_of[order]
+        starts = np.flatnonzero(np.diff(in_order, prepend=-1))
+        amounts = np.add.reduceat(free[order], starts) if starts.size else free
+        return list(zip(in_order[starts].tolist(), amounts.tolist(), strict=True))
 
     def ledger(self, owner: NDArray[np.int64]) -> BalanceTable:
         """Return the table to balance, with the previous partitions that each member may keep."""

@@ -80,7 +80,7 @@ class BalanceTable:
                 self._pour(kind, np.flatnonzero(near[kind]), min(units, room))
                 left[i] = kind, units - min(units, room)
         for kind, units in left:
-            self._pour(kind, np.flatnonzero(self.allowed[kind]), units)
+            self._pour(kind, self.allowed[kind].nonzero()[0], units)
 
     def _pour(self, kind: int, takers: NDArray[np.int64], units: int) -> None:
         if units > 0:

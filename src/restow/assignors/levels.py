@@ -32,8 +32,9 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def _masks(table: NDArray[np.bool_]) -> list[int]:
-    packed = np.packbits(table, axis=1, bitorder="little")
-    return [int.from_bytes(row.tobytes(), "little") for row in packed]
+    packed = np.packbits(np.ascontiguousarray(table), axis=1, bitorder="little")
+    width, data = packed.shape[1], packed.tobytes()
+    return [int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)]
 
 
 class Levels:

@@ -46,11 +46,11 @@ class Uniform(NumberedAssignor):
     def share_out(self, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Dealt:  # noqa: ARG002 (Kafka's ignores racks too)
         if not group.members or not group.partition_count:
             return group.assignment([[] for _ in group.members])
+        if group.uniform and not any(member.owned != () for member in members):
+            return group.assignment(_pieces(group))
         claims = read_claims(group, lambda member: Claim(member.owned, member.generation))
         if not group.uniform:
             return answer(group, claims, _balanced(Kinds.of(group, None), group, claims))
-        if not claims.claimed.size:
-            return group.assignment(_pieces(group))
         return answer(group, claims, _within_quotas(group, claims))
 
 

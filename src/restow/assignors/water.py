@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 def pour(loads: NDArray[np.int64], units: int) -> NDArray[np.int64]:
     """Return the units for each so that the loads end as level as possible; ties go to the first."""
-    rising = np.sort(loads)
+    rising = loads.copy()
+    rising.sort()
     # Room below each step: what it takes to lift all lower ones to this one's height.
-    below = np.cumsum(rising) - rising
+    below = rising.cumsum() - rising
     room = rising * np.arange(len(rising)) - below
-    wet = int(np.searchsorted(room, units, side="right"))
+    wet = int(room.searchsorted(units, side="right"))
     level, left = divmod(units + int(below[wet - 1] + rising[wet - 1]), wet)
     poured: NDArray[np.int64] = np.maximum(level - loads, 0)
     if left:  # exactly those that got wet stand at the level now, or stood there before
-        poured[np.flatnonzero(loads <= level)[:left]] += 1
+        poured[(loads <= level).nonzero()[0][:left]] += 1
     return poured
