@@ -9,7 +9,7 @@ import pytest
 
 from restow.cluster.groups.consumer import group as consumer_group
 from restow.cluster.groups.group import ClassicGroup
-from restow.sim.group_record import GroupRecord
+from restow.sim.group_record import EpochRecord, GroupRecord
 from restow.sim.run import Scenario, simulate
 from tests.often import often
 
@@ -24,6 +24,28 @@ def test_record_finds_two_owners_in_one_generation() -> None:
     assert record.broken == []
     record.synced("c", 2, [1])
     assert "two owners" in record.broken[0]
+
+
+def test_record_of_epochs_finds_two_owners_only_if_both_are_members() -> None:
+    record = EpochRecord("mixed")
+    record.synced("a", 2, [0, 1])
+    sent = record.doubts("a")
+    record.synced("b", 2, [0, 1])
+    record.stayed("a", sent)
+    assert record.broken == [], "that heartbeat may have been accepted before"
+    record.stayed("b", record.doubts("b"))
+    assert record.broken == []
+    record.stayed("a", record.doubts("a"))
+    assert ["two owners in epoch 2" in each for each in record.broken] == [True, True]
+
+
+def test_record_of_epochs_lets_a_former_owner_begin_anew() -> None:
+    record = EpochRecord("mixed")
+    record.synced("a", 2, [0])
+    record.synced("b", 2, [0])
+    record.joins("a")
+    record.stayed("a", record.doubts("a"))
+    assert record.broken == []
 
 
 def test_record_finds_an_accepted_commit_of_an_old_generation() -> None:

@@ -84,6 +84,8 @@ class SimConsumer:
         self._coordinator: int | None = None
         self._member, self._generation = "", -1
         self._leaders: dict[int, int] = {}
+        self._epochs: dict[int, int] = {}
+        """The leader epochs that came with the leaders."""
         self._positions: dict[int, int] = {}
         """The owned partitions, and the offset to read next."""
         self._owned_before: frozenset[int] = frozenset()
@@ -180,6 +182,8 @@ class SimConsumer:
 
     async def _beat(self) -> None:
         generation, told = self._generation, self._record.told_by(self._coordinator)
+        who = self._instance or self._member
+        doubts = self._record.doubts(who)
         answer = await self._ask(
             HeartbeatRequest(
                 group_id=self._record.group,
@@ -190,6 +194,7 @@ class SimConsumer:
         )
         self._check(answer.error_code)
         self._record.heard(self._coordinator, generation, told)
+        self._record.stayed(who, doubts)
 
     async def _leave(self) -> None:
         """Leave without waiting for an answer that may never come."""
@@ -291,7 +296,7 @@ class SimConsumer:
         generation = self._generation
         offsets = {each: self._positions[each] for each in partitions}
         try:
-            answer = await fetch(self._client, leader, self._topic, offsets, _ASK_S)
+            answer = await fetch(self._client, leader, self._topic, offsets, _ASK_S, self._epochs)
         except (ConnectionError, TimeoutError):
             self._leaders.clear()
             return
@@ -329,9 +334,13 @@ class SimConsumer:
         answer = await self._ask_any(MetadataRequest(topics=None))
         for topic in () if answer is None else answer.topics:
             if topic.name == self._topic and topic.partitions:
-                self._leaders = {each.partition_index: each.leader_id for each in topic.partitions}
+                self._know_leaders(topic)
                 return True
         return False
+
+    def _know_leaders(self, topic: Message) -> None:
+        self._leaders = {each.partition_index: each.leader_id for each in topic.partitions}
+        self._epochs = {each.partition_index: each.leader_epoch for each in topic.partitions}
 
     # Requests
 

@@ -47,10 +47,24 @@ class GroupRecord:
         for partition in sorted(partitions):
             owner = self._owners.setdefault((generation, partition), member)
             if owner != member:
-                self.broken.append(
-                    f"partition {partition} has two owners in generation {generation} of {self.group}: "
-                    f"{owner} and {member}"
-                )
+                self._owned_twice((generation, partition), owner, member)
+
+    def _owned_twice(self, what: tuple[int, int], owner: str, member: str) -> None:
+        generation, partition = what
+        self.broken.append(
+            f"partition {partition} has two owners in generation {generation} of {self.group}: "
+            f"{owner} and {member}"
+        )
+
+    def doubts(self, member: str) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what would be broken if the member still were one."""
+        return ()
+
+    def joins(self, member: str) -> None:
+        """Note that a member begins anew."""
+
+    def stayed(self, member: str, doubts_when_sent: tuple[str, ...]) -> None:
+        """Note a heartbeat that was accepted, and the doubts as it was sent."""
 
     def heard(self, coordinator: int | None, generation: int, told_when_sent: int) -> None:
         """Note a heartbeat that this broker has accepted, and the newest generation it had told before.
@@ -89,3 +103,40 @@ class GroupRecord:
             f"the committed offset of partition {partition} in {self.group} went back from "
             f"{committed_when_asked} to {offset}"
         )
+
+
+class EpochRecord(GroupRecord):
+    """The history of a group whose members are in different epochs at a time.
+
+    A group that is empty when it changes its protocol begins anew with its epochs, in Kafka as here. So two
+    owners in an epoch are a defect only if the former one is still a member: if a heartbeat that it sends
+    after that is accepted.
+    """
+
+    def __init__(self, group: str) -> None:
+        super().__init__(group)
+        self._doubts: dict[str, tuple[str, ...]] = {}
+        """By former owner, what would be broken."""
+
+    def _owned_twice(self, what: tuple[int, int], owner: str, member: str) -> None:
+        generation, partition = what
+        self._owners[what] = member
+        said = f"partition {partition} has two owners in epoch {generation} of {self.group}"
+        self._doubts[owner] = (*self.doubts(owner), f"{said}: {owner} and {member}")
+
+    def doubts(self, member: str) -> tuple[str, ...]:
+        return self._doubts.get(member, ())
+
+    def joins(self, member: str) -> None:
+        self._doubts.pop(member, None)
+
+    def stayed(self, member: str, doubts_when_sent: tuple[str, ...]) -> None:
+        self.broken += doubts_when_sent
+        if doubts_when_sent:
+            self.joins(member)
+
+    def heard(self, coordinator: int | None, generation: int, told_when_sent: int) -> None:
+        """Each member has an epoch of its own."""
+
+    def accepted(self, offsets: Mapping[int, int], generation: int, newest_when_sent: int) -> None:  # noqa: ARG002
+        super().accepted(offsets, generation, generation)

@@ -38,6 +38,7 @@ class ModernConsumer(SimConsumer):
         self._member = member_id
 
     async def _join(self) -> None:
+        self._record.joins(self._member)
         self._positions.clear()
         self._generation = _JOINING
         await self._heartbeat()
@@ -49,6 +50,7 @@ class ModernConsumer(SimConsumer):
     async def _heartbeat(self) -> None:
         """Send a heartbeat with everything, and take up the answer: give up first, then begin anew."""
         topic_id = await self._topic_id()
+        doubts = self._record.doubts(self._member)
         request = ConsumerGroupHeartbeatRequest
         held = request.TopicPartitions(topic_id=topic_id, partitions=sorted(self._positions))
         answer = await self._ask(
@@ -62,10 +64,10 @@ class ModernConsumer(SimConsumer):
             )
         )
         if answer.error_code in _BEGIN_ANEW:
-            self._positions.clear()
-            self._must_join = True
-            raise AgainError
+            self._begin_anew()
         self._check(answer.error_code)
+        if self._generation != _JOINING:
+            self._record.stayed(self._member, doubts)
         self._generation = answer.member_epoch
         if answer.assignment is None:
             return
@@ -88,17 +90,20 @@ class ModernConsumer(SimConsumer):
     async def _commit(self, positions: Mapping[int, int]) -> None:
         for code in await self._send_commit(positions, self._generation):
             if code in _BEGIN_ANEW:
-                self._positions.clear()
-                self._must_join = True
-                raise AgainError
+                self._begin_anew()
             if code in AGAIN:
                 self._check(code)
+
+    def _begin_anew(self) -> None:
+        self._positions.clear()
+        self._must_join = True
+        raise AgainError
 
     async def _topic_id(self) -> UUID:
         answer = await self._ask_any(MetadataRequest(topics=None))
         for topic in () if answer is None else answer.topics:
             if topic.name == self._topic and topic.partitions:
-                self._leaders = {each.partition_index: each.leader_id for each in topic.partitions}
+                self._know_leaders(topic)
                 found: UUID = topic.topic_id
                 return found
         raise AgainError

@@ -90,11 +90,24 @@ async def leaders_of(
 
 
 async def fetch(
-    client: SimClient, broker: int, topic: str, offsets: Mapping[int, int], timeout_s: float = 30.0
+    client: SimClient,
+    broker: int,
+    topic: str,
+    offsets: Mapping[int, int],
+    timeout_s: float = 30.0,
+    epochs: Mapping[int, int] | None = None,
 ) -> Message:
-    """Fetch as a consumer without a session: partitions of a topic from these offsets on."""
+    """Fetch as a consumer without a session: partitions of a topic from these offsets on.
+
+    A broker that is not in the leader epoch that the consumer knows refuses it. Without the epochs, a former
+    leader that has lost records to a power failure, and follows now, would say that there are none.
+    """
+    known = epochs or {}
     request = encode_fetch_request(
-        [((topic, partition), (offset, _MOST_BYTES, -1, -1, -1)) for partition, offset in offsets.items()],
+        [
+            ((topic, partition), (offset, _MOST_BYTES, known.get(partition, -1), -1, -1))
+            for partition, offset in offsets.items()
+        ],
         replica_id=-1,
         max_wait_ms=0,
         min_bytes=0,

@@ -9,29 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.sim.group_record import GroupRecord
+from restow.sim.group_record import EpochRecord
 from restow.sim.modern_consumer import ModernConsumer
 from restow.sim.workloads.groups import MOST_MEMBERS, Grouping, GroupOfPlaces, Place
 from restow.sim.workloads.plan_draws import pick
 from restow.sim.workloads.producing import TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from restow.sim.consumer import SimConsumer
     from restow.sim.workloads.base import WorkContext
 
 _CLASSIC = ("range", "roundrobin")
-
-
-class EpochRecord(GroupRecord):
-    """The history of a group whose members are in different epochs at a time."""
-
-    def heard(self, coordinator: int | None, generation: int, told_when_sent: int) -> None:
-        """Each member has an epoch of its own."""
-
-    def accepted(self, offsets: Mapping[int, int], generation: int, newest_when_sent: int) -> None:  # noqa: ARG002
-        super().accepted(offsets, generation, generation)
 
 
 class ModernPlace(Place):
