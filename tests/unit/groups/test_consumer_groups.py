@@ -10,6 +10,7 @@ from restow.assignors import registry as assignors
 from restow.cluster.groups import CommitRequest, HeartbeatRequest, LeavingMember, OffsetToCommit
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
+from tests.clock import HandClock
 from tests.unit.groups.workbench import GROUP, PARTITIONS, Workbench, fetched, restarted, run
 
 FIRST = HeartbeatRequest(
@@ -126,6 +127,21 @@ def test_next_target_waits_for_its_interval_also_at_the_next_coordinator() -> No
             await bench.clock.advance(0.5)
             assert (await bench.beat("b", 2)).epoch == 3
             assert numbers(await bench.beat("a", 2)) == [0, 1]
+
+    run(test)
+
+
+def test_target_of_a_coordinator_whose_clock_was_ahead_does_not_hold_up_the_next() -> None:
+    async def test() -> None:
+        for interval_ms in (0, 1_000):
+            async with Bench(consumer_assignment_interval_ms=interval_ms) as bench:
+                await bench.join("a")
+                other = Bench(consumer_assignment_interval_ms=interval_ms, journal=bench.journal)
+                other.topics = bench.topics
+                other.clock = HandClock(1_600_000_000.0)
+                other.coordinator = other.another()
+                async with other:
+                    assert (await other.join("b")).epoch == 3
 
     run(test)
 

@@ -285,9 +285,9 @@ class ConsumerProtocolGroup:
 
     @property
     def _may_assign(self) -> bool:
-        """Whether the last target is old enough for the next one."""
-        due_ms = self._assigned_at_ms + self._config.consumer_assignment_interval_ms
-        return not self._assigned_at_ms or self._now_ms >= due_ms
+        """Whether the last target is old enough for the next one; one of a clock that is ahead always is."""
+        age_ms = self._now_ms - self._assigned_at_ms
+        return not 0 <= age_ms < self._config.consumer_assignment_interval_ms
 
     def _reconcile(
         self,
