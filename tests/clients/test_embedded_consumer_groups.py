@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,17 @@ pytestmark = pytest.mark.apache
 
 PARTITIONS = 6
 RECORDS = 120
+MEMBER = """
+import sys
+from confluent_kafka import Consumer
+settings = {"bootstrap.servers": sys.argv[1], "group.id": "crew", "group.protocol": sys.argv[2]}
+if sys.argv[2] == "classic":
+    settings |= {"partition.assignment.strategy": "range", "session.timeout.ms": 6000}
+consumer = Consumer(settings)
+consumer.subscribe(["t"])
+while True:
+    consumer.poll(1)
+"""
 
 
 @pytest.fixture
@@ -173,6 +187,67 @@ def test_confluent_members_with_regular_expressions_and_instance_ids(running: Ru
         crew.until_shared(6, 6)
         assert sorted(p.partition for p in back.assignment()) == held
         crew.until_read(produce(running, start=1_000))
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_partitions_of_a_killed_process_go_to_the_others(tmp_path: Path, protocol: str) -> None:
+    short = {
+        "group.consumer.min.heartbeat.interval.ms": "1000",
+        "group.consumer.heartbeat.interval.ms": "1000",
+        "group.consumer.min.session.timeout.ms": "6000",
+        "group.consumer.session.timeout.ms": "6000",
+    }
+    with embedded(1, data=tmp_path, properties=short) as running, ExitStack() as stack:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        admin.create_topics([NewTopic("t", PARTITIONS, 1)])["t"].result()
+        running.wait_until_known("t", PARTITIONS)
+        crew = Crew(running, stack)
+        crew.join()
+        crew.until_read(produce(running))
+        process = subprocess.Popen([sys.executable, "-c", MEMBER, running.bootstrap, protocol])
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        crew.until_shared(3)
+        process.kill()
+        crew.until_shared(6)
+        values = produce(running, start=1_000)
+        wait_until(lambda: crew.poll() or set(values) <= set(crew.read), "everything is read")
+
+
+@pytest.mark.parametrize("protocol", ["consumer", pytest.param("classic", marks=pytest.mark.full)])
+def test_console_consumer_of_kafka_3_9_shares_a_group(running: Running, protocol: str) -> None:
+    """It reads until nothing more comes, beside a member of confluent-kafka."""
+    with needs_kafka():
+        tools = Tools()
+    values = produce(running)
+    with ExitStack() as stack:
+        crew = Crew(running, stack)
+        crew.join()
+        crew.until_shared(6)
+        stop = threading.Event()
+        polling = threading.Thread(target=lambda: [crew.poll() for _ in iter(stop.is_set, True)])
+        polling.start()
+        stack.callback(polling.join)
+        stack.callback(stop.set)
+        where = ("--bootstrap-server", running.bootstrap, "--topic", "t", "--group", "crew")
+        options = ("--consumer-property", f"group.protocol={protocol}", "--max-messages", "1")
+        producing = threading.Thread(target=lambda: _produce_until(running, stop, values))
+        producing.start()
+        stack.callback(producing.join)
+        read = tools.run("kafka-console-consumer", *where, *options).splitlines()
+        stop.set()
+        producing.join()
+        polling.join()
+        assert len(read) == 1
+        wait_until(lambda: crew.poll() or set(values) <= {*crew.read, *read}, "every record is read")
+
+
+def _produce_until(running: Running, stop: threading.Event, values: list[str]) -> None:
+    """Produce again and again, so that a member that comes has something to read."""
+    turn = 0
+    while not stop.wait(0.5):
+        turn += 1
+        values += produce(running, start=turn * RECORDS)
 
 
 def test_console_consumer_of_kafka_4_reads_and_its_dump_tool_reads_the_group(
