@@ -17,6 +17,7 @@ from restow.cli import run
 from restow.errors import InvalidInput
 from restow.model.load_parquet import read as read_load
 from restow.pipeline.findings import read_findings
+from restow.pipeline.jobs.lab import OURS
 from restow.plan.files.text import loads
 
 if TYPE_CHECKING:
@@ -77,10 +78,27 @@ def test_pipeline_makes_plans_and_a_report_from_samples(
     assert all(each["error"] is None for each in fleet)
 
     out = tmp_path / "lab"
-    groups = told(capsys, "pipeline", "lab", "--lake", lake, "--out", str(out), "--format", "csv")["groups"]
+    html = tmp_path / "lab.html"
+    saved = ("--out", str(out), "--format", "csv", "--html", str(html))
+    groups = told(capsys, "pipeline", "lab", "--lake", lake, *saved)["groups"]
     written = [row for path in out.glob("*.csv") for row in csv.DictReader(path.read_text().splitlines())]
     assert len(written) >= len(groups) > 0
-    assert {row["assignor"] for row in written} == {"range", "roundrobin", "sticky", "cooperative-sticky"}
+    assert {row["assignor"] for row in written} == set(OURS)
+    assert all(row["error"] for row in written), "the faulty lake has no sound group"
+    assert "No assignor could assign any group" in html.read_text()
+
+
+def test_lab_makes_up_groups_without_a_lake(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    html = tmp_path / "lab.html"
+    groups = told(capsys, "pipeline", "lab", "--generate", "3", "--html", str(html), "--rows", "100")[
+        "groups"
+    ]
+    assert sorted({each["group"] for each in groups}) == ["group-00000", "group-00001", "group-00002"]
+    assert {each["assignor"] for each in groups} == set(OURS)
+    assert all(each["error"] is None and each["rounds"] == 8 for each in groups)
+    assert html.read_text().count("<svg") == 8
 
 
 def test_pipeline_function_makes_what_the_command_makes(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WIDTH = 760
 _WIDEST = 900
 _ROW, _BAR = 26, 14
-_LABEL, _VALUE = 96, 150
+_LABEL, _VALUE, _LETTER = 96, 150, 7
 _LINE_COLOURS = 8
 _SPAN_ROW, _SPAN_LABEL = 16, 150
 _HIGH = 320
@@ -129,28 +129,32 @@ def meter(value: float, most: float, tip: str, kind: str = "plain") -> Markup:
 def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str = "") -> str:
     """Draw horizontal bars in front of the band, and highlight those outside it."""
     most = max((max(row.value or 0, (row.share or 0) * (1 + band)) for row in rows), default=0) or 1.0
+    left = max([_LABEL, *(_LETTER * len(row.name) + 8 for row in rows)])
     parts = []
     for number, row in enumerate(rows):
         top = number * _ROW
         if row.share:
-            low, high = _length(row.share * (1 - band), most), _length(row.share * (1 + band), most)
-            parts.append(_rect("band", _LABEL + low, top, max(high - low, 1.5), _ROW))
-        parts.append(_text(_LABEL - 8, top + _ROW / 2, row.name, "end"))
+            low, high = (
+                _length(row.share * (1 - band), most, left),
+                _length(row.share * (1 + band), most, left),
+            )
+            parts.append(_rect("band", left + low, top, max(high - low, 1.5), _ROW))
+        parts.append(_text(left - 8, top + _ROW / 2, row.name, "end"))
         if row.value is None:
-            parts.append(_text(_LABEL + 8, top + _ROW / 2, "not known"))
+            parts.append(_text(left + 8, top + _ROW / 2, "not known"))
             continue
         kind = _judged(row.value, row.share, band)
         tip = f"{row.name}: {amount(row.value, unit)}" + (f", {row.note}" if row.note else "")
-        width = _length(row.value, most)
-        parts.append(_rect(f"bar {kind}", _LABEL, top + (_ROW - _BAR) / 2, width, _BAR, tip, 3))
+        width = _length(row.value, most, left)
+        parts.append(_rect(f"bar {kind}", left, top + (_ROW - _BAR) / 2, width, _BAR, tip, 3))
         ratio = f" · {row.value / row.share:.2f} ×" if row.share else ""
-        parts.append(_text(_LABEL + width + 8, top + _ROW / 2, f"{amount(row.value, unit)}{ratio}"))
+        parts.append(_text(left + width + 8, top + _ROW / 2, f"{amount(row.value, unit)}{ratio}"))
     return _svg(WIDTH, len(rows) * _ROW, label, parts)
 
 
-def _length(value: float, most: float) -> float:
+def _length(value: float, most: float, left: int = _LABEL) -> float:
     """Return the length of a bar, which can be seen if there is anything."""
-    return max((WIDTH - _LABEL - _VALUE) * value / most, 1) if value > 0 else 0
+    return max((WIDTH - left - _VALUE) * value / most, 1) if value > 0 else 0
 
 
 def _judged(value: float, share: float | None, band: float) -> str:

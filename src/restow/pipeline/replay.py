@@ -6,14 +6,14 @@ that numpy computes all measures from an array of owners.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from restow.assignors import Member, TopicPartition, settled
+from restow.assignors import Member, TopicPartition, get, settled
 from restow.assignors.compare import balance_score
 from restow.assignors.names import partitions_of
 from restow.errors import RestowError
@@ -26,6 +26,31 @@ if TYPE_CHECKING:
     from restow.assignors import Assignment, PartitionRacks
 
 NOBODY = -1
+_OF_BROKERS = ("uniform", "rack-uniform")
+_HEARTBEAT_S, _BROKERS_HEARTBEAT_S = 3.0, 5.0
+"""Kafka's defaults, of the classic protocol and of the protocol `consumer`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A group after one change: its members, none of which hold partitions, its topics and its lag."""
+
+    members: tuple[Member, ...]
+    partitions: Mapping[str, int]
+    racks: PartitionRacks | None
+    work: Mapping[TopicPartition, float]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], topics: tuple[str, ...], group: ReplayedGroup) -> Round:
+        """Read one change. Recorded ones tell only members; topics and lag are those of the present."""
+        members = _members(row["members"], topics)
+        if row.get("partitions") is None:
+            return cls(members, group.partitions, group.racks, group.work)
+        partitions = {topic: min(size, group.partitions[topic]) for topic, size in row["partitions"].items()}
+        racks = group.racks and {topic: group.racks[topic][:size] for topic, size in partitions.items()}
+        share = row["lag_share"]
+        work = {each: lag * share for each, lag in group.work.items() if each[1] < partitions.get(each[0], 0)}
+        return cls(members, partitions, racks, work)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +59,8 @@ class ReplayedGroup:
 
     members: tuple[Member, ...]
     """The members, each with the partitions that it held."""
-    rounds: tuple[tuple[Member, ...], ...]
-    """The members after each change, the present ones last; none hold partitions."""
+    rounds: tuple[Round, ...]
+    """What was after each change, the present state last."""
     partitions: Mapping[str, int]
     racks: PartitionRacks | None
     number: Mapping[TopicPartition, int]
@@ -64,9 +89,9 @@ class ReplayedGroup:
         ]
         wanted = {each["rack"] for each in row["members"] if each["rack"]}
         flat = list(chain.from_iterable(racks.values()))
-        return cls(
+        group = cls(
             members=_members(row["members"], topics, owner, names),
-            rounds=tuple(_members(each["members"], topics) for each in row["rounds"]),
+            rounds=(),
             partitions=partitions,
             racks=racks if wanted else None,
             number=number,
@@ -76,6 +101,7 @@ class ReplayedGroup:
                 rack: np.fromiter((rack in there for there in flat), np.bool_, len(flat)) for rack in wanted
             },
         )
+        return replace(group, rounds=tuple(Round.of(each, topics, group) for each in row["rounds"]))
 
     @cached_property
     def work(self) -> dict[TopicPartition, float]:
@@ -152,16 +178,24 @@ def replayed(row: Mapping[str, Any], assignors: Sequence[str]) -> Iterator[dict[
         try:
             answer, _ = settled(name, group.partitions, group.members, group.racks, group.work)
             owner = group.owners(answer)
-            moved = _moved_in_history(name, group)
+            past = _history(name, group)
         except RestowError as error:
             yield about | now | {"assignor": name, "error": str(error)}
             continue
-        changed = int(((group.owner != owner) & (group.owner != NOBODY)).sum())
+        held = group.owner != NOBODY
+        switch = _Rebalance(int(((group.owner != owner) & held).sum()), int(held.sum()))
         yield (
             about
             | now
             | measures(group, owner)
-            | {"assignor": name, "moved": changed, "replayed": moved, "error": None}
+            | {
+                "assignor": name,
+                "moved": switch.moved,
+                "replayed": sum(each.moved for each in past),
+                "without_owner_s": switch.without_owner_s(name),
+                "replayed_without_owner_s": sum((each.without_owner_s(name) for each in past), 0.0),
+                "error": None,
+            }
         )
 
 
@@ -174,6 +208,7 @@ def measures(group: ReplayedGroup, owner: NDArray[np.int64]) -> dict[str, Any]:
         "skew": _skew(counts),
         "balance_score": balance_score(counts.tolist()),
         "lag_skew": _skew(lags),
+        "most_lag": int(lags.max(initial=0)),
         "cross_rack": _cross_rack(group, owner),
     }
 
@@ -202,17 +237,39 @@ def _holding(members: Iterable[Member], answer: Assignment) -> list[Member]:
     ]
 
 
-def _moved_in_history(name: str, group: ReplayedGroup) -> int:
-    """Count the partitions that would have changed owners in the group's past, with this assignor.
+@dataclass(frozen=True, slots=True)
+class _Rebalance:
+    """What a rebalance does to the partitions that somebody held before."""
+
+    moved: int
+    held: int
+
+    def without_owner_s(self, assignor: str) -> float:
+        """Return for how long partitions have no owner, all together and at most.
+
+        Members hear of a rebalance with their heartbeats. Those of an eager assignor give up everything and
+        wait for the last one to hear of it. A cooperative assignor needs that time for what moves: it is
+        free after the first round, and given out in the second. A broker gives out what was released with
+        the next heartbeat of the new owner.
+        """
+        if assignor in _OF_BROKERS:
+            return self.moved * _BROKERS_HEARTBEAT_S
+        return (self.moved if get(assignor).cooperative else self.held) * _HEARTBEAT_S
+
+
+def _history(name: str, group: ReplayedGroup) -> list[_Rebalance]:
+    """Return the rebalances that this assignor would have made in the group's past.
 
     Partitions of members that left count too, for every assignor alike.
     """
     answer: Assignment = {}
-    moved = 0
-    for members in group.rounds if len(group.rounds) > 1 else ():
+    past = []
+    for then in group.rounds if len(group.rounds) > 1 else ():
         before = {partition: member for member, mine in answer.items() for partition in mine}
-        answer, _ = settled(name, group.partitions, _holding(members, answer), group.racks, group.work)
-        moved += sum(
+        holding = _holding(then.members, answer)
+        answer, _ = settled(name, then.partitions, holding, then.racks, then.work)
+        moved = sum(
             before.get(partition, member) != member for member, mine in answer.items() for partition in mine
         )
-    return moved
+        past.append(_Rebalance(moved, len(before)))
+    return past

@@ -139,7 +139,10 @@ def lab() -> list[dict[str, object]]:
             "partitions": 7_654_321,
             **{name: 12_345.67 + at for at, name in enumerate(numbers)},
             "moved": 1_234_568,
+            "most_lag": 123_456_789_012,
+            "without_owner_s": 1_234_567.0,
             "replayed": 123_456_789_012,
+            "replayed_without_owner_s": 1_234_567.5,
             "error": None,
         }
     ]

@@ -94,6 +94,39 @@ def test_replay_uses_one_assignor_for_the_whole_history() -> None:
     assert found["range"]["replayed"] > 4
 
 
+def test_time_without_an_owner_depends_on_what_members_give_up() -> None:
+    two, three = [member(name, "t") for name in "ab"], [member(name, "t") for name in "abc"]
+    group = row(
+        members=two,
+        held=held("t", ["a", "a", "a", "b"]),
+        topics=[topic("t", [0] * 4)],
+        rounds=[{"at": AT, "members": each} for each in (two, three)],
+    )
+    found = answers(group, "sticky", "cooperative-sticky", "uniform")
+    assert {each["moved"] for each in found.values()} == {1}
+    assert {name: each["without_owner_s"] for name, each in found.items()} == {
+        "sticky": 4 * 3.0,
+        "cooperative-sticky": 3.0,
+        "uniform": 5.0,
+    }
+    assert {name: each["replayed_without_owner_s"] for name, each in found.items()} == {
+        "sticky": 4 * 3.0,
+        "cooperative-sticky": 3.0,
+        "uniform": 5.0,
+    }
+
+
+def test_lag_is_cleared_when_the_busiest_member_has_read_its_own() -> None:
+    group = row(
+        members=[member("a", "t"), member("b", "t")],
+        held=held("t", ["a", "a", "b", "b"]),
+        topics=[topic("t", [300, 300, 0, 0])],
+    )
+    found = answers(group, "lag-aware", "range")
+    assert found["range"]["most_lag_now"] == found["range"]["most_lag"] == 600
+    assert found["lag-aware"]["most_lag"] == 300
+
+
 def test_members_without_subscriptions_read_all_topics_of_the_group() -> None:
     group = row(
         members=[member("a"), member("b")], held=held("t", ["a", "a"]), topics=[topic("t", [5, None])]

@@ -8,6 +8,7 @@ The job shuffles groups once, by cluster and group, and joins their topics.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
@@ -17,13 +18,25 @@ from restow.pipeline.jobs.leadership import current
 from restow.pipeline.schemas import Table, arrow_schema, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-OURS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+OF_CLIENTS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""Kafka's assignors of the classic protocol."""
+OURS = (*OF_CLIENTS, "uniform", "rack-uniform", "lag-aware")
+_SUMMED = (
+    "moved",
+    "without_owner_s",
+    "replayed",
+    "replayed_without_owner_s",
+    "most_lag",
+    "most_lag_now",
+    "cross_rack",
+)
 MOST_ROUNDS = 50
 """Replay at most this many of a group's latest membership changes."""
+MADE_MEMBERS, MADE_PARTITIONS = 10, 100
 _AT_ONCE = 64
 """Number of groups that are turned into objects together; Spark's batches may hold thousands."""
 
@@ -53,6 +66,10 @@ TABLE = Table(
         ("rounds", "int"),
         ("replayed", "bigint", True),
         ("error", "string", True),
+        ("most_lag", "bigint", True),
+        ("most_lag_now", "bigint", True),
+        ("without_owner_s", "double", True),
+        ("replayed_without_owner_s", "double", True),
     ),
 )
 """Skews are the busiest member over the mean, of partitions and of lag; `_now` is the present skew."""
@@ -68,7 +85,9 @@ def lab(
     """Return one row per group and assignor, from the tables of the lake.
 
     `moved` counts partitions that change owners if the group switches to the assignor now; `replayed` counts
-    those that would have changed owners in all membership changes since the first sample.
+    those that would have changed owners in all membership changes since the first sample. `without_owner_s`
+    sums the seconds for which nobody reads a partition meanwhile. The lag is cleared when the busiest member
+    has read its own, `most_lag`.
     """
     wanted = tuple(assignors)
 
@@ -79,18 +98,48 @@ def lab(
     return rows.mapInArrow(play, TABLE.schema)
 
 
+def made_lab(session: SparkSession, groups: int, assignors: Sequence[str] = OURS) -> DataFrame:
+    """Return the same for groups that were made up, each from its number (`made_groups`)."""
+    wanted = tuple(assignors)
+
+    def play(batches: Iterable[Any]) -> Iterator[Any]:
+        from restow.pipeline.made_groups import made_group
+
+        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+        while some := list(islice(numbers, _AT_ONCE)):
+            yield _answers((made_group(each, MADE_MEMBERS, MADE_PARTITIONS) for each in some), wanted)
+
+    return session.range(groups).mapInArrow(play, TABLE.schema)
+
+
+def by_assignor(found: DataFrame) -> DataFrame:
+    """Return one row per assignor: the means and sums of all groups that it could assign."""
+    return (
+        found.where("error is null")
+        .groupBy("assignor")
+        .agg(
+            f.count("group").alias("groups"),
+            *(f.avg(name).alias(name) for name in ("skew", "skew_now", "lag_skew", "lag_skew_now")),
+            *(f.sum(name).alias(name) for name in _SUMMED),
+        )
+        .orderBy("assignor")
+    )
+
+
 def _played(batches: Iterable[Any], assignors: Sequence[str]) -> Iterator[Any]:
     """Turn batches of groups into batches of results."""
+    for batch in batches:
+        for first in range(0, batch.num_rows, _AT_ONCE):
+            yield _answers(batch.slice(first, _AT_ONCE).to_pylist(), assignors)
+
+
+def _answers(rows: Iterable[Mapping[str, Any]], assignors: Sequence[str]) -> Any:
     import pyarrow as pa
 
     from restow.pipeline.replay import replayed
 
-    schema = arrow_schema(TABLE.columns)
-    for batch in batches:
-        for first in range(0, batch.num_rows, _AT_ONCE):
-            rows = batch.slice(first, _AT_ONCE).to_pylist()
-            found = [answer for row in rows for answer in replayed(row, assignors)]
-            yield pa.RecordBatch.from_pylist(found, schema=schema)
+    found = [answer for row in rows for answer in replayed(row, assignors)]
+    return pa.RecordBatch.from_pylist(found, schema=arrow_schema(TABLE.columns))
 
 
 def group_rows(groups: DataFrame, topics: DataFrame) -> DataFrame:
