@@ -14,6 +14,7 @@ import pytest
 
 from restow.cli.ui.forms import command_line
 from restow.execute.journal.runs import runs_of
+from restow.execute.progress.stuck import Cause, StuckReplica
 from restow.execute.run.control import Control
 from restow.execute.run.lock import Holder, cluster_lock
 from restow.model import Move, Plan, Step, TopicPartition
@@ -267,6 +268,28 @@ def test_prediction_and_its_error_are_those_of_the_journal(visitor: Visitor, sit
     assert told in visitor.get("/runs").text
     assert f"{abs(book.prediction_error):.1%}" in visitor.get(f"/runs/{book.name}").text
     assert "as predicted" in visitor.get(f"/runs/{book.name}").text
+
+
+def test_run_says_what_stands_still_and_why_it_is_paused(visitor: Visitor, site: Site) -> None:
+    with carried_out(site) as run:
+        book = site.books.get(run)
+        assert book is not None
+        assert book.status is not None
+        stuck = StuckReplica(
+            partition=TopicPartition("orders", 0),
+            broker=3,
+            cause=next(iter(Cause)),
+            evidence="it has not grown for <minutes>",
+            advice="look at broker 3",
+        )
+        report = replace(book.status.report, still=(stuck,))
+        book.status = replace(book.status, report=report, paused="broker 3 is <down>")
+        text = visitor.get(f"/runs/{run}").text
+    assert "Stands still: orders-0 to 3: " in text
+    assert "it has not grown for &lt;minutes&gt;: look at broker 3" in text
+    assert "Paused: broker 3 is &lt;down&gt;" in text
+    assert "data-run='paused'" in text
+    assert [state for state in ("active", "paused") if f"data-when='{state}' hidden" in text] == ["active"]
 
 
 def test_audit_log_is_shown_newest_first_and_survives_junk(visitor: Visitor, site: Site) -> None:
