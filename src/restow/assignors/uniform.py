@@ -46,7 +46,7 @@ class Uniform(NumberedAssignor):
     def share_out(self, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Dealt:  # noqa: ARG002 (Kafka's ignores racks too)
         if not group.members or not group.partition_count:
             return group.assignment([[] for _ in group.members])
-        if group.uniform and not any(member.owned != () for member in members):
+        if group.uniform and not any(member.owned != () for member in group.members):
             return group.assignment(_pieces(group))
         claims = read_claims(group, lambda member: Claim(member.owned, member.generation))
         if not group.uniform:

@@ -122,7 +122,7 @@ def _one_rack(asked: Asked, moves: Sequence[Move]) -> list[Note]:
         return []
     return [
         Note(
-            text=f"{count(len(doubled), 'partition')} with two replicas in a rack while another has none",
+            text=f"{count(len(doubled), 'partition')} with two replicas in one rack though another has none",
             partitions=tuple(doubled),
             warning=True,
             advice="spread them: restow plan fix-racks, or --fix-racks with this plan",
