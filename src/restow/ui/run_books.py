@@ -52,6 +52,8 @@ class PartitionTimes:
     begun_ms: int
     ended_ms: int | None = None
     dropped: str = ""
+    copied_bytes: int = 0
+    """What earlier steps of the move have copied."""
 
 
 @dataclass(slots=True)
@@ -216,10 +218,15 @@ class RunBook:
         names = _named(facts["steps"])
         done = self.arrived_bytes[-1][1] if self.arrived_bytes else 0
         moves = self.order.of(names)
-        for name in names:
-            times = self.times.setdefault(name, PartitionTimes(at_ms))
+        for name, step in zip(names, facts["steps"], strict=True):
+            times, move = self.times.setdefault(name, PartitionTimes(at_ms)), moves.get(name)
+            if move is not None and tuple(step["after"]) != move.after:
+                new = len({*step["after"]} - {*step["before"]}) * int(step["size_bytes"])
+                times.copied_bytes += new
+                done += new
+                continue
             if times.ended_ms is None:
-                done += moves[name].bytes_to_copy if name in moves else 0
+                done += max(0, move.bytes_to_copy - times.copied_bytes) if move is not None else 0
                 self.arrived += 1
             times.ended_ms = at_ms
         self.arrived_bytes.append((at_ms, done))

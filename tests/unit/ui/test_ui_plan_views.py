@@ -28,6 +28,7 @@ from restow.ui.moves import FiledMoves, ListedMoves, MoveFilter, shown_moves, wr
 from restow.ui.plan_views import broker_changes
 from restow.ui.run_books import RunBook
 from restow.ui.watching import look_of
+from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import make_stage, plan_for
 from tests.unit.plan.clusters import snapshot
 
@@ -131,6 +132,8 @@ def test_journal_begins_the_same_wherever_it_is_read(tmp_path: Path) -> None:
     book = RunBook(path.parent.name, path.parent, tmp_path / "kept")
     assert book.refresh(SystemDisk())
     assert (book.wrong, book.moves, book.arrived, book.outcome) == ("", 2, 2, "done")
+    sizes = [size for _, size in book.arrived_bytes]
+    assert sizes == [200 * MB, 300 * MB], "a move of two steps has copied half of its bytes after the first"
     path.write_bytes(path.read_bytes().replace(b'"began"', b'"begam"', 1))
     damaged = RunBook(path.parent.name, path.parent, tmp_path / "kept")
     damaged.refresh(SystemDisk())
