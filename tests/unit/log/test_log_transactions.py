@@ -107,6 +107,21 @@ def test_aborted_records_are_known_to_readers(tmp_path: Path) -> None:
     log.release()
 
 
+def test_log_is_stable_up_to_its_high_watermark_without_another_write(tmp_path: Path) -> None:
+    """After a restart, and after what was not replicated is cut off."""
+    log = open_log(tmp_path, SMALL)
+    begin(log, A, 0)
+    end(log, A, commits=True)
+    assert replicate(log) == 2
+    begin(log, B, 0)
+    log.truncate_to(2)
+    assert log.last_stable_offset == 2
+    log.close()
+    again = open_log(tmp_path, SMALL, recovery_point=None, high_watermark=2)
+    assert again.last_stable_offset == 2
+    again.release()
+
+
 @pytest.mark.parametrize("how", ["close", "release"])
 def test_transactions_survive_a_restart(tmp_path: Path, how: str) -> None:
     log = open_log(tmp_path, SMALL)

@@ -113,6 +113,7 @@ class PartitionLog:
         if self.epochs.truncate_from_end(self.end_offset) or completed:
             self._write_epochs()
         self.producers = load_producers(disk, directory, self._segments, self.end_offset, recovery_point)
+        self.producers.transactions.replicated_to(self._high_watermark)
 
     @property
     def size_bytes(self) -> int:
@@ -318,10 +319,10 @@ class PartitionLog:
         self.end_offset = offset
         self.start_offset = min(self.start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
-        self._high_watermark = min(self._high_watermark, offset)
         if self.epochs.truncate_from_end(offset):
             self._write_epochs()
         self.producers = load_producers(self._disk, self.directory, self._segments, offset)
+        self.high_watermark = min(self._high_watermark, offset)
 
     def delete_records_before(self, offset: int) -> None:
         """Start at the offset, at most the high watermark; whole segments before it are removed."""
@@ -372,6 +373,7 @@ class PartitionLog:
     def adopt(self, other: PartitionLog) -> None:
         """Adopt the epochs and producers of the copied log, including those of deleted records."""
         self.epochs, self.producers = LeaderEpochs(other.epochs.entries), other.producers
+        self.producers.transactions.replicated_to(self._high_watermark)
         self._write_epochs()
 
     def flush(self) -> None:
