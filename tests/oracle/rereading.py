@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BETWEEN_BROKERS = {4, 5, 6, 7}
 """What our controller and brokers ask each other."""
-NOT_IN_KIO = {(0, 0), (0, 1), (0, 2), (56, 0), (56, 1)} | {
+NOT_IN_KIO = {(0, 0), (0, 1), (0, 2), (29, 0), (30, 0), (31, 0), (56, 0), (56, 1)} | {
     (key, version) for key in BETWEEN_BROKERS for version in served_versions()[key]
 }
 """Versions that Kafka 4 has dropped; kio is made from its definitions."""

@@ -40,6 +40,7 @@ NARROW = {
     "PartitionErrorCode": st.sampled_from(CODES),
     "LogAppendTimeMs": TIME,
     "TransactionStartTimeMs": st.integers(0, 10**13),
+    "SessionLifetimeMs": st.integers(0, 10**13),
 }
 """kio validates values: error codes must exist, and timestamps be of this era."""
 

@@ -11,10 +11,12 @@ from uuid import uuid4
 
 from pyspark.sql import functions as f
 
+from restow.errors import InvalidInput
 from restow.model.load import BYTES_IN, BYTES_OUT
 from restow.model.load_parquet import FOLLOWING, HOURS, LEADING, REACHED
 from restow.pipeline.files import lake_files, path_for
 from restow.pipeline.names import file_name, value_of
+from restow.pipeline.running import STATISTICS
 from restow.pipeline.schemas import CLUSTER
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ def load_rows(loads: Loads, *, made_ms: int, statistic: str = "mean") -> DataFra
     their leader does and send nothing; what they fetch is in the leader's bytes out. Loads by hour are in the
     first row of each topic.
     """
+    if statistic not in STATISTICS:
+        raise InvalidInput(f"there is no statistic {statistic!r}: there are {', '.join(STATISTICS)}")
     comes, goes = (f.coalesce(f"{name}_{statistic}", f.lit(0.0)) for name in (BYTES_IN, BYTES_OUT))
     rows = loads.model.select(
         CLUSTER,
