@@ -70,8 +70,8 @@ class Stragglers:
         try:
             while len(waiting) > len(asked) // 2:
                 _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if waiting or not asked:
-                await asyncio.wait(waiting or set(late.values()), timeout=patience_s)
+            if rest := waiting or (set() if asked else set(late.values())):
+                await asyncio.wait(rest, timeout=patience_s)
         except asyncio.CancelledError:
             for task in asked.values():
                 task.cancel()

@@ -135,3 +135,11 @@ def test_cancelled_caller_leaves_no_question_open() -> None:
         assert brokers.cancelled == [0, 1]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("patience_s", [None, 1.0])
+def test_nobody_is_waited_for_where_nobody_is_asked(patience_s: float | None) -> None:
+    async def main() -> None:
+        assert await Stragglers().answers({}, patience_s) == {}
+
+    asyncio.run(main())
