@@ -33,7 +33,7 @@ class Access:
     broker_user: str | None = None
     """The user as whom brokers log in to each other."""
     super_users: tuple[str, ...] = ()
-    """Who may do everything where others need ACLs; without them there is no authorizer."""
+    """Users who may do everything and need no ACLs; without any, there is no authorizer."""
 
     @classmethod
     def parse(

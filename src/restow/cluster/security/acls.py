@@ -1,7 +1,7 @@
 """ACLs, and what they allow, as Kafka's AclAuthorizer decides.
 
-A denial counts more than any number of permissions. Some operations follow from others: who may read, write,
-delete or alter may describe, and who may alter configs may describe them.
+A denial counts more than any number of permissions. The right to read, write, delete or alter a resource
+includes the right to describe it, and the right to alter configs the right to describe them.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class AclPattern(NamedTuple):
 
 
 class AclEntry(NamedTuple):
-    """Who may or may not do what, and from where."""
+    """Allows or denies a principal an operation, from one host or from all."""
 
     principal: str
     host: str

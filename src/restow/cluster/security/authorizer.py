@@ -67,7 +67,7 @@ _PERMISSIONS = {_as_word(each.name): each for each in AclPermission}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclSettings:
-    """Who needs no ACLs."""
+    """The settings of the authorizer: its super users, and what it allows without ACLs."""
 
     super_users: tuple[str, ...]
     allows_without_acls: bool

@@ -48,7 +48,7 @@ class Need(NamedTuple):
 
 
 class Client(NamedTuple):
-    """Who asks, and the rules."""
+    """The client that sent a request, and the rules that it is checked by."""
 
     rules: AclRules
     context: RequestContext
