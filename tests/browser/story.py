@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -158,6 +159,7 @@ def _carry_out(stage: StoryStage, page: Any) -> None:
     page.fill("input[name=throttle]", f"3{stage.unit}")
     page.click("button:has-text('Change')")
     page.wait_for_selector(f"#run .tile b:has-text('3.0 {stage.unit}')")
+    page.locator("#flows td").filter(has_text=re.compile(r"^[1-9][0-9.]* .?B/s$")).first.wait_for()
     stage.kill(stage.brokers[1])
     page.wait_for_selector("#run .tile.bad:has-text('under-replicated')")
     stage.start(stage.brokers[1])

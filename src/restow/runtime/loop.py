@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,6 +63,8 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._loop = new_loop()
+        self._running: set[asyncio.Task[Any]] = set()
+        self._closing, self._gate = False, threading.Lock()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
 
@@ -73,28 +75,55 @@ class LoopThread:
 
         Meanwhile make the calls that it puts into the queue, in the caller's own thread. If one of them
         raises, or the caller is interrupted, cancel the work, wait until it has ended, and raise that.
+        Raises RuntimeError if another thread closes this one meanwhile.
         """
         todo = SimpleQueue() if calls is None else calls
+        begun: list[asyncio.Task[T]] = []
 
-        async def whole() -> T:
-            try:
-                return await work
-            finally:
-                todo.put(None)
+        def begin() -> None:
+            begun.append(self._loop.create_task(work))
+            self._running.add(begun[0])
+            begun[0].add_done_callback(end)
 
-        future = asyncio.run_coroutine_threadsafe(whole(), self._loop)
+        def interrupt() -> None:
+            begun[0].cancel()
+
+        def end(task: asyncio.Task[T]) -> None:
+            self._running.discard(task)
+            if not task.cancelled():
+                task.exception()  # whoever was interrupted does not ask for it
+            todo.put(None)
+
+        with self._gate:
+            if self._closing:
+                work.close()
+                raise RuntimeError("closed")
+            self._loop.call_soon_threadsafe(begin)
         try:
             while (call := todo.get()) is not None:
                 call()
         except BaseException:
-            future.cancel()
+            with suppress(RuntimeError):  # closed meanwhile: then it has ended, too
+                self._loop.call_soon_threadsafe(interrupt)
             while todo.get() is not None:
                 pass
             raise
-        return future.result()
+        if begun[0].cancelled() and self._closing:
+            raise RuntimeError("closed by another thread meanwhile")
+        return begun[0].result()
 
     def close(self) -> None:
-        """End the loop and its thread."""
+        """Cancel what other threads still wait for, and end the loop and its thread. May be called again."""
+        with self._gate:
+            if self._closing:
+                return
+            self._closing = True
+        asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    async def _cancel_all(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)

@@ -63,8 +63,16 @@ def test_report_has_bytes_and_rate() -> None:
     report = progress.report(observation(15, 400), [STEP])
     assert report.rate == 30
     assert report.brokers == (
-        BrokerPart(broker=1, done_bytes=0, to_do_bytes=0, replicas=0, sent_bytes=400, to_send_bytes=1000),
-        BrokerPart(broker=3, done_bytes=400, to_do_bytes=1000, replicas=1),
+        BrokerPart(
+            broker=1,
+            done_bytes=0,
+            to_do_bytes=0,
+            replicas=0,
+            sent_bytes=400,
+            to_send_bytes=1000,
+            sent_rate=30,
+        ),
+        BrokerPart(broker=3, done_bytes=400, to_do_bytes=1000, replicas=1, received_rate=30),
     )
     progress.finish(STEP, 19)
     assert progress.report(observation(20, 1000), []).done_bytes == 1000

@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 import pytest
 import uvloop
 
-from restow.runtime.loop import run
+from restow.runtime.loop import LoopThread, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PATIENCE_S = 300
 
 
 async def _kind() -> type:
@@ -54,3 +62,53 @@ def test_run_leaves_objects_frozen_that_its_caller_froze() -> None:
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
+
+
+@pytest.fixture
+def loop_thread() -> Iterator[LoopThread]:
+    thread = LoopThread("of-a-test")
+    yield thread
+    thread.close()
+
+
+def test_closing_a_loop_thread_wakes_up_other_threads_that_wait(loop_thread: LoopThread) -> None:
+    begun = threading.Event()
+    raised: SimpleQueue[str] = SimpleQueue()
+
+    async def for_ever() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    def wait() -> None:
+        try:
+            loop_thread.run(for_ever())
+        except RuntimeError as error:
+            raised.put(str(error))
+
+    threading.Thread(target=wait, daemon=True).start()
+    assert begun.wait(PATIENCE_S)
+    loop_thread.close()
+    assert "closed" in raised.get(timeout=PATIENCE_S)
+
+
+def test_closed_loop_thread_refuses_work(loop_thread: LoopThread) -> None:
+    loop_thread.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        loop_thread.run(asyncio.sleep(0))
+
+
+def test_loop_thread_raises_what_a_call_raises_and_cancels_the_work(loop_thread: LoopThread) -> None:
+    calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+    ended = threading.Event()
+
+    async def call_and_wait() -> None:
+        try:
+            calls.put(lambda: 1 // 0)
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(ZeroDivisionError):
+        loop_thread.run(call_and_wait(), calls)
+    assert ended.is_set()
+    assert loop_thread.run(asyncio.sleep(0, "goes on")) == "goes on"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.execute.predict.rest import RestOfRun
-from restow.execute.progress.speeds import Speeds
+from restow.execute.progress.speeds import Speeds, of_all
 from restow.execute.progress.stuck import History, StuckReplica, why_stuck
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import ANY_DIR
@@ -72,6 +72,9 @@ class BrokerPart:
     """Replicas that are being copied to it now."""
     sent_bytes: int = 0
     to_send_bytes: int = 0
+    received_rate: int = 0
+    """Recent bytes per second, in the same span as the rate of the whole run."""
+    sent_rate: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,14 +215,14 @@ class RunProgress:
         if paused and not copying:
             self._speeds.forget()
         self._speeds.see(observation.at_s, done, _busy(copying))
-        rate = self._speeds.of_all()
+        rates = self._speeds.recent()
         rest = RestOfRun(observation, in_progress, copying, waiting, left, self._speeds)
         return ProgressReport(
             done_bytes=done.copied_bytes,
             to_do_bytes=done.copied_bytes + left.copied_bytes,
-            rate=rate,
+            rate=of_all(rates),
             eta_s=None if paused else time_left(rest),
-            brokers=_broker_parts(done, left, copying),
+            brokers=_broker_parts(done, left, copying, rates),
             copying=copying,
             still=tuple(self._still(copying, observation, throttle, foreign_rates or {})),
             dirs=self._dir_parts(copying, waiting),
@@ -362,7 +365,9 @@ def _channels(each: Copying) -> Iterator[Channel]:
         yield Channel(Way.SENT, each.leader)
 
 
-def _broker_parts(done: Traffic, left: Traffic, copying: Iterable[Copying]) -> tuple[BrokerPart, ...]:
+def _broker_parts(
+    done: Traffic, left: Traffic, copying: Iterable[Copying], rates: Mapping[Channel, float]
+) -> tuple[BrokerPart, ...]:
     replicas = Counter(each.broker for each in copying if each.log_dir is None)
     received, sent = done.of(Way.RECEIVED), done.of(Way.SENT)
     to_receive, to_send = left.of(Way.RECEIVED), left.of(Way.SENT)
@@ -375,6 +380,8 @@ def _broker_parts(done: Traffic, left: Traffic, copying: Iterable[Copying]) -> t
             replicas=replicas[broker],
             sent_bytes=sent.get(broker, 0),
             to_send_bytes=sent.get(broker, 0) + to_send.get(broker, 0),
+            received_rate=round(rates.get(Channel(Way.RECEIVED, broker), 0)),
+            sent_rate=round(rates.get(Channel(Way.SENT, broker), 0)),
         )
         for broker in brokers
     )

@@ -59,13 +59,14 @@ class Speeds:
         took = [seconds for seconds, size in self._steps if size < _HARDLY_COPIES * rate * seconds]
         return min(took) if len(took) >= _FEW_STEPS else None
 
-    def of_all(self) -> float:
-        """Return the total bytes per second of the last seconds, or of the last minutes if that is zero."""
+    def recent(self) -> dict[Channel, float]:
+        """Return the rates of the last seconds, or of the last minutes if nothing was copied in these."""
+        rates: dict[Channel, float] = {}
         for span_s in (_SHORT_S, _LONG_S):
-            rate = sum(size for (way, _), size in self._rates(span_s).items() if way is not Way.SENT)
-            if rate > 0:
-                return rate
-        return 0.0
+            rates = self._rates(span_s)
+            if of_all(rates) > 0:
+                break
+        return rates
 
     def steady(self) -> dict[Channel, float]:
         """Return the rates of channels that were used for long enough, while they were."""
@@ -94,3 +95,8 @@ class Speeds:
             channel: max(0, size - first.done.by_channel[channel]) / took_s
             for channel, size in last.done.by_channel.items()
         }
+
+
+def of_all(rates: Mapping[Channel, float]) -> float:
+    """Return the bytes per second that all brokers receive and copy within together."""
+    return sum(rate for (way, _), rate in rates.items() if way is not Way.SENT)

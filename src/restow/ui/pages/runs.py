@@ -268,8 +268,10 @@ def _flows(books: RunBooks, book: RunBook) -> str:
             broker_link(each.broker),
             meter(each.done_bytes, each.to_do_bytes, "received"),
             f"{human_bytes(each.done_bytes)} of {human_bytes(each.to_do_bytes)}",
+            human_rate(each.received_rate),
             meter(each.sent_bytes, each.to_send_bytes, "sent"),
             f"{human_bytes(each.sent_bytes)} of {human_bytes(each.to_send_bytes)}",
+            human_rate(each.sent_rate),
             each.replicas,
         )
         for each in sorted(report.brokers, key=lambda e: e.done_bytes - e.to_do_bytes)[:_COPIES]
@@ -286,7 +288,7 @@ def _flows(books: RunBooks, book: RunBook) -> str:
         )
         for each in slowest
     ]
-    heads = ("broker", "receives", "received", "sends", "sent", "moving")
+    heads = ("broker", "receives", "received", "rate in", "sends", "sent", "rate out", "moving")
     parts = [table(heads, brokers, caption="brokers")] if brokers else []
     if copies:
         parts.append("<h3>Replicas under way</h3>")
