@@ -69,15 +69,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Seed Hypothesis, and ignore kafka-python's warnings; all others are errors.
 
     It reads its message definitions in a way that Python 3.11 and 3.12 deprecate. It leaves sockets whose
-    connection was refused to the garbage collector, which warns during any later test or between two tests,
-    where only the filters set here hold.
+    connection was refused, or did not get through TLS, to the garbage collector, which warns during any later
+    test or between two tests, where only the filters set here hold.
     """
     if SEED and config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(SEED)
     for function in ("read_text", "open_text"):
         config.addinivalue_line("filterwarnings", f"ignore:{function} is deprecated:DeprecationWarning")
-    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
-    warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <s:ResourceWarning")
+    warnings.filterwarnings("ignore", "unclosed <s", ResourceWarning)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 
     from harness.apache import Cluster
 
-pytestmark = [
-    pytest.mark.apache,
-    pytest.mark.full,
-    pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
-]
+pytestmark = [pytest.mark.apache, pytest.mark.full]
 
 PASSWORD = "open sesame"  # noqa: S105
 ON_CLUSTER = ("DESCRIBE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")

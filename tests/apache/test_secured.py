@@ -31,12 +31,7 @@ if TYPE_CHECKING:
 
     from restow.model import Verdict
 
-# kafka-python leaves a refused socket to the garbage collector, which warns of it.
-pytestmark = [
-    pytest.mark.apache,
-    pytest.mark.full,
-    pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
-]
+pytestmark = [pytest.mark.apache, pytest.mark.full]
 
 T = TypeVar("T")
 
