@@ -11,10 +11,10 @@ import pytest
 from restow.runtime.network import SystemNetwork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from restow.runtime.network import Buffer
-    from restow.runtime.protocols import Connection, FrameHandler, Listener
+    from restow.runtime.protocols import Acceptor, Connection, FrameHandler, Listener
     from restow.runtime.tls import TlsFiles
 
 _HEADER = struct.Struct(">hhi")
@@ -67,16 +67,10 @@ class RecordingNetwork:
         self._network = SystemNetwork()
 
     async def listen(
-        self,
-        host: str,
-        port: int,
-        make_handler: Callable[[], FrameHandler],
-        max_frame_bytes: int,
-        *,
-        tls: TlsFiles | None = None,
+        self, host: str, port: int, acceptor: Acceptor, max_frame_bytes: int, *, tls: TlsFiles | None = None
     ) -> Listener:
         def make() -> FrameHandler:
-            return _Tapped(make_handler(), self._recording)
+            return _Tapped(acceptor(), self._recording)
 
         return await self._network.listen(host, port, make, max_frame_bytes, tls=tls)
 

@@ -11,9 +11,7 @@ from restow.runtime.held import HeldTransport, close_with_reset
 from restow.runtime.tls import client_context, server_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from restow.runtime.protocols import FrameHandler
+    from restow.runtime.protocols import Acceptor, FrameHandler
     from restow.runtime.tls import TlsFiles
 
 
@@ -54,18 +52,12 @@ class SystemNetwork:
         self._total = ConnectionCount(most_connections() if max_connections is None else max_connections)
 
     async def listen(
-        self,
-        host: str,
-        port: int,
-        make_handler: Callable[[], FrameHandler],
-        max_frame_bytes: int,
-        *,
-        tls: TlsFiles | None = None,
+        self, host: str, port: int, acceptor: Acceptor, max_frame_bytes: int, *, tls: TlsFiles | None = None
     ) -> SystemListener:
         connections: ListenerConnections[FramedConnection] = ListenerConnections(self._total)
 
         def accept() -> FramedConnection:
-            return self._connection(make_handler(), max_frame_bytes, connections, self._half_sent)
+            return self._connection(acceptor(), max_frame_bytes, connections, self._half_sent)
 
         server = await asyncio.get_running_loop().create_server(
             accept,

@@ -9,7 +9,7 @@ A handler gets `opened` once, then `frame` for each frame, then `closed` once. I
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +69,10 @@ class FrameHandler(Protocol):
         """Handle the closed connection; the reason is None after a normal close."""
 
 
+Acceptor: TypeAlias = "Callable[[], FrameHandler]"
+"""Makes the handler of a connection that comes in."""
+
+
 class Listener(Protocol):
     """A listening port."""
 
@@ -88,13 +92,7 @@ class Network(Protocol):
     """Connects brokers and clients. The simulator has its own."""
 
     async def listen(
-        self,
-        host: str,
-        port: int,
-        make_handler: Callable[[], FrameHandler],
-        max_frame_bytes: int,
-        *,
-        tls: TlsFiles | None = None,
+        self, host: str, port: int, acceptor: Acceptor, max_frame_bytes: int, *, tls: TlsFiles | None = None
     ) -> Listener:
         """Accept connections, each with its own handler. Raises OSError if the port is not available."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from restow.runtime.chance import Chance
     from restow.runtime.frames import Buffer
-    from restow.runtime.protocols import FrameHandler
+    from restow.runtime.protocols import Acceptor, FrameHandler
     from restow.runtime.tls import TlsFiles
     from restow.sim.clock import NodeClock
 
@@ -156,20 +156,14 @@ class NodeNetwork:
         self._network, self._node = network, node
 
     async def listen(
-        self,
-        host: str,
-        port: int,
-        make_handler: Callable[[], FrameHandler],
-        max_frame_bytes: int,
-        *,
-        tls: TlsFiles | None = None,
+        self, host: str, port: int, acceptor: Acceptor, max_frame_bytes: int, *, tls: TlsFiles | None = None
     ) -> _Listener:
         if tls is not None:
             raise OSError("there is no TLS in the simulation")
         port = port or self._network.free_port()
         if (host, port) in self._network.listeners:
             raise OSError(f"{host}:{port} is in use")
-        listener = _Listener(self._network, self._node, host, port, make_handler, max_frame_bytes)
+        listener = _Listener(self._network, self._node, host, port, acceptor, max_frame_bytes)
         self._network.listeners[host, port] = listener
         return listener
 
@@ -206,12 +200,12 @@ class _Listener:
         node: str,
         host: str,
         port: int,
-        make_handler: Callable[[], FrameHandler],
+        acceptor: Acceptor,
         max_frame_bytes: int,
     ) -> None:
         self._network, self.node = network, node
         self.host, self.port = host, port
-        self._make_handler, self._max_frame_bytes = make_handler, max_frame_bytes
+        self._acceptor, self._max_frame_bytes = acceptor, max_frame_bytes
         self._accepted: dict[SimConnection, None] = {}
 
     def accept(self, node: str, handler: FrameHandler) -> SimConnection:
@@ -219,7 +213,7 @@ class _Listener:
         theirs = SimConnection(self._network, node, handler, f"{self.host}:{self.port}", 1 << 30)
         port = self._network.free_port()
         ours = SimConnection(
-            self._network, self.node, self._make_handler(), f"{node}:{port}", self._max_frame_bytes
+            self._network, self.node, self._acceptor(), f"{node}:{port}", self._max_frame_bytes
         )
         theirs.other, ours.other = ours, theirs
         ours.is_accepted = True

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from restow.cluster.faults.requests import HandlerTable, Proceed
     from restow.cluster.handlers import Answer
     from restow.runtime.network import FramedConnection, SystemListener, SystemNetwork
-    from restow.runtime.protocols import FrameHandler
+    from restow.runtime.protocols import Acceptor, FrameHandler
     from restow.runtime.tls import TlsFiles
     from restow.wire.codec import Request
 
@@ -113,15 +113,9 @@ class FaultNetwork:
         cuts.networks[broker] = self
 
     async def listen(
-        self,
-        host: str,
-        port: int,
-        make_handler: Callable[[], FrameHandler],
-        max_frame_bytes: int,
-        *,
-        tls: TlsFiles | None = None,
+        self, host: str, port: int, acceptor: Acceptor, max_frame_bytes: int, *, tls: TlsFiles | None = None
     ) -> SystemListener:
-        listener = await self._network.listen(host, port, make_handler, max_frame_bytes, tls=tls)
+        listener = await self._network.listen(host, port, acceptor, max_frame_bytes, tls=tls)
         self._listeners = [*(each for each in self._listeners if not each.is_closed), listener]
         return listener
 

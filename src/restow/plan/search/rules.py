@@ -94,15 +94,21 @@ def add_own(space: SearchSpace, holder: Ints, load: Floats) -> None:
 
 
 @compiled
+def _off(value: float, lower: float, upper: float) -> float:
+    """Return the square of what a load lacks to its band, or has too much."""
+    if value > upper:
+        return (value - upper) ** 2
+    if value < lower:
+        return (lower - value) ** 2
+    return 0.0
+
+
+@compiled
 def wrong(load: Floats, lower: Floats, upper: Floats, broker: int) -> float:
     """Return a broker's distance from its bands: the sum of the squares of excess and shortage."""
     total = 0.0
     for goal in range(load.shape[1]):
-        value = load[broker, goal]
-        if value > upper[broker, goal]:
-            total += (value - upper[broker, goal]) ** 2
-        elif value < lower[broker, goal]:
-            total += (lower[broker, goal] - value) ** 2
+        total += _off(load[broker, goal], lower[broker, goal], upper[broker, goal])
     return total
 
 
@@ -128,10 +134,7 @@ def wrong_after(
             value += weight[comes, goal]
         if goes >= 0:
             value -= weight[goes, goal]
-        if value > upper[broker, goal]:
-            total += (value - upper[broker, goal]) ** 2
-        elif value < lower[broker, goal]:
-            total += (lower[broker, goal] - value) ** 2
+        total += _off(value, lower[broker, goal], upper[broker, goal])
     return total
 
 
