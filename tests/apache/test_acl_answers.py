@@ -64,6 +64,19 @@ async def create_acls(bootstrap: str) -> None:
     await client.is_closed.wait()
 
 
+async def wait_until_groups_are_coordinated(bootstrap: str) -> None:
+    """Ask until a broker coordinates the group of the requests: before that, nobody is refused its offsets."""
+    client = await logged_in(bootstrap, ROOT)
+    wrong = True
+    while wrong:
+        for key in (10, 9):
+            client.ask(key, VERSIONS[key], 4, request_of(key).body)
+            wrong = (await client.answer(key, VERSIONS[key])).error_code != 0
+        await asyncio.sleep(0.1)
+    client.connection.close()
+    await client.is_closed.wait()
+
+
 async def refused(bootstrap: str, user: str, key: int) -> str:
     """Return how the request is refused."""
     client = await logged_in(bootstrap, user)
@@ -103,6 +116,7 @@ def bootstraps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
         )
         for bootstrap in (theirs.at["CLEAR"], ours.bootstrap):
             asyncio.run(create_acls(bootstrap))
+            asyncio.run(wait_until_groups_are_coordinated(bootstrap))
         yield theirs.at["CLEAR"], ours.bootstrap
 
 
