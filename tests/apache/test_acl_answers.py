@@ -65,7 +65,7 @@ async def create_acls(bootstrap: str) -> None:
 
 
 async def wait_until_groups_are_coordinated(bootstrap: str) -> None:
-    """Ask until a broker coordinates the group of the requests: before that, nobody is refused its offsets."""
+    """Ask until a broker coordinates the group of the requests. Before that, it refuses nobody."""
     client = await logged_in(bootstrap, ROOT)
     wrong = True
     while wrong:

@@ -100,6 +100,22 @@ def test_paths_in_the_architecture_page_exist() -> None:
     assert sorted(missing) == []
 
 
+def test_names_in_the_architecture_page_are_defined_in_the_files_beside_them() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = page.partition("## Where to look")[2].partition("## File map")[0].splitlines()
+    found, missing = 0, []
+    for row in rows:
+        paths = [ROOT / "src" / "restow" / path for path in re.findall(r"`((?:\w+/)+\w+\.py)`", row)]
+        code = "\n".join(path.read_text() for path in paths)
+        for listed in re.findall(r"\.py` \(([^)]*)\)", row):
+            for name in re.findall(r"`(?:\w+\.)?(\w+)`", listed):
+                found += 1
+                if not re.search(rf"^ *(?:async )?(?:def|class) {name}\b|^{name}\b", code, re.MULTILINE):
+                    missing.append((name, row[:60]))
+    assert found > 60
+    assert missing == []
+
+
 def test_index_lists_every_page() -> None:
     folder = ROOT / "docs"
     linked = {match.group(1) for match in LINK.finditer((folder / "README.md").read_text())}

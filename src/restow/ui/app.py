@@ -1,4 +1,4 @@
-"""The application: every address, and the page that it answers with."""
+"""The application, and the pages that only show. `planning`, `running` and `api` have the other addresses."""
 
 from __future__ import annotations
 

@@ -50,6 +50,12 @@ def test_judge_counts_arrivals_only_where_a_snapshot_shows_them() -> None:
     assert rules(crowded_plan(), here()) == {"moves in"}
 
 
+def test_judge_counts_what_the_leaders_of_a_snapshot_send_in_a_wave() -> None:
+    one_at_a_time = replace(sound_plan(), limits=Limits(moves_out=1))
+    assert rules(one_at_a_time) == set()
+    assert rules(one_at_a_time, here()) == {"moves out"}
+
+
 def test_judge_counts_no_arrival_where_a_plan_names_the_present_log_dir() -> None:
     stays = [
         Target(partition=TopicPartition("t", number), replicas=(1, 3 + number), log_dirs=("/d", "/d"))

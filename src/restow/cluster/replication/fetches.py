@@ -36,7 +36,7 @@ class FetchedPartition:
     def __init__(self, request: FetchPartition) -> None:
         self.request = request
         self.watermark = UNTOLD
-        """The last response without an error. After an error the log is not read further."""
+        """The high watermark of the last response. UNTOLD after an error, so that the next one has it."""
         self.start_offset = UNTOLD
 
 

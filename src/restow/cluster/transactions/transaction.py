@@ -165,7 +165,7 @@ class Transaction:
         return self._prepare(replace(self.value, state=state, updated_ms=now_ms))
 
     def prepare_complete(self, now_ms: int) -> TransactionValue:
-        """End a transaction for good, when all its markers are written."""
+        """End a transaction for good. The value is made now, and written when all markers are."""
         state = _S.COMPLETE_COMMIT if self.state is _S.PREPARE_COMMIT else _S.COMPLETE_ABORT
         self._has_failed_fence = False
         return self._prepare(replace(self.value, state=state, partitions=frozenset(), updated_ms=now_ms))

@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from restow.plan.schedule.traffic import Channel, Traffic
 
 _EVERY_S, _STEPS_PER_S = 2.0, 1000.0
-"""The rest is computed anew this often, and less often the more steps are left. In between time passes."""
+"""The rest is predicted again this often, or a second for every thousand steps left, if that is longer. In
+between, the last prediction counts down."""
 _ENDS, _ENDS_S = 7, 15.0
-"""The end that is told is the mean of so many computed ones, none older than this. Copies come in bursts, and
-looks at the cluster meet them now before one and now after it."""
+"""The reported end is the mean of the last predictions, at most so many, and none older than this. Copies
+arrive in bursts, so a single prediction depends on whether it was made before or after one."""
 _EXACT_STEPS, _GRAINS = 1000, 300
-"""With more steps, ends are dealt with in grains of time."""
+"""With more steps, copies that end within the same short interval are handled together."""
 _GROWTH_S = 10.0
 _HELD, _HELD_WITHIN = 0.85, 0.7
 """Whoever gets less than this share of a throttle is held back by something else. Between log dirs, throttles
@@ -47,7 +48,7 @@ are not corrected, and let through less."""
 _SLOW = 0.6
 """A broker that receives less than this share of what the model says is slow by itself."""
 _CORRECTS = 0.25
-"""By how much at most a run's correction makes it faster or slower than its throttle."""
+"""The most by which a run's own correction may make it faster or slower than its throttle."""
 
 
 class RestOfRun(NamedTuple):

@@ -167,7 +167,7 @@ class RunGroupLock(Protocol):
 
 
 class GroupLocks(Protocol):
-    """Makes seats on one cluster."""
+    """Makes locks on one cluster."""
 
     def __call__(self, group: str, instance_id: str, said: bytes) -> RunGroupLock: ...
 

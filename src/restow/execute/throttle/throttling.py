@@ -1,9 +1,10 @@
 """Set throttles on the cluster for steps under way, and restore them afterwards, with the journal first.
 
-Before every change, the values without us are computed anew. So entries that other tools add to a list stay,
-and a rate that another tool has set is left alone. Brokers may answer with outdated configs: right after our
-own change, an answer counts only if it shows that change. A broker that has just started knows no topic: one
-counts as gone only after a while, and if the metadata does not have it either.
+Before every change, the value that each config would have without our entries is computed again. So entries
+that other tools add to a list stay, and a rate that another tool has set is left alone. Brokers may answer
+with outdated configs: right after our own change, an answer counts only if it shows that change. A broker
+that has just started knows no topics: one counts as deleted only if the broker still does not know it after
+a while, and the metadata does not have it either.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ class Applied:
                 tell(kind, of=f"{setting.of} {setting.name}", key=setting.key, value=value)
 
     def refusal(self, step: Step) -> BrokerError | None:
-        """Say why this step cannot be throttled. What a broker does not know or get yet is set later."""
+        """Say why this step cannot be throttled.
+
+        A broker that is down, or does not know the topic yet, is no reason: its config is set later.
+        """
         owners = {("topic", step.partition.topic), *(("broker", str(b)) for b in (*step.before, *step.after))}
         for setting, error in self.failed.items():
             if (setting.of, setting.name) in owners and error.code not in _LATER:
@@ -265,7 +269,7 @@ class Throttling:
     async def _alter(
         self, requests: Mapping[ConfigResource, Mapping[str, str | None]]
     ) -> dict[ConfigResource, BrokerError | None]:
-        """Send the changes, and again those of topics that exist and that a broker does not know yet."""
+        """Send the changes, and again those of topics that exist and that the broker did not know yet."""
         outcome: dict[ConfigResource, BrokerError | None] = {}
         left, until_s = dict(requests), self._clock.monotonic_s() + _GRACE_S
         while left:
@@ -290,7 +294,7 @@ def _is_new_rate(setting: Setting, before: Mapping[Setting, str | None]) -> bool
     """Return whether a broker had no such throttle.
 
     Brokers on ZooKeeper hear of their configs a moment after they are set, in the order in which they were
-    set: one that tells its new rate knows the lists of topics as well, because those are set first.
+    set. The client sets the lists of topics first, so a broker that tells its new rate knows them, too.
     """
     return setting.key in RATES and before.get(setting) is None
 

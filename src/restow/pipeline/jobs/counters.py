@@ -1,8 +1,8 @@
 """The growth of counters between samples, where it is known, summed by window; in numpy.
 
 Sizes, log end offsets and commits are counters: they grow, and sometimes fall, because a log was deleted,
-truncated, recreated or reset. The growth during such an interval is unknown, so it does not count. Its
-neighbours do not count either: a clock that was set back mixes two periods, whose values then alternate.
+truncated, recreated or reset. The growth during such an interval is unknown, so it does not count. The
+intervals beside it do not count either: if a clock was set back, the samples of two periods alternate.
 
 A worker gets all readings of some partitions at once, sorts them and computes with whole columns. That takes
 a fraction of the time of Spark's windows, which look at one row at a time. Unknown numbers are NaN.
@@ -54,9 +54,10 @@ class Sums:
 def summed(readings: Any, gap_s: float, window_s: int) -> Sums:
     """Return the sums of an Arrow table of readings. A repeated reading counts once.
 
-    A reading has cluster, topic and partition, kind and name of its counter, `at_us` and `value`; `guard` (a
-    new guard is a new object of that name); `floor` (records below it are deleted), `epoch` and `followers`,
-    which may be null. If `floor` or `epoch` falls, the object was recreated.
+    A reading has cluster, topic and partition, kind and name of its counter, `at_us` and `value`; `guard`
+    (another guard is another object of that name: a recreated topic, another leader); `floor` (records below
+    it are deleted), `epoch` and `followers`, which may be null. If `floor` or `epoch` falls, the object was
+    recreated.
 
     The growth since the reading before belongs to the window of a reading. It is unknown if the interval is
     longer than `gap_s`.

@@ -118,11 +118,15 @@ def check_sound(plan: Plan, snapshot: Snapshot | None = None) -> None:
 
 
 def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
-    """Yield every rule that is broken at some moment, and every partition that misses its target."""
+    """Yield every rule that is broken at some moment, and every partition that misses its target.
+
+    A partition's copies are sent by the leader that it has in the snapshot.
+    """
     log_dirs = _LogDirs(snapshot, [move.partition for move in plan.moves])
     for move in plan.moves:
         log_dirs.told.update({(move.partition, b): (b, path) for b, path in move.dirs_before.items()})
     now = {move.partition: move.before for move in plan.moves}
+    leaders = {name: there.leader for name in now if (there := snapshot.partition(name)) is not None}
     longest = {move.partition: max(len(move.before), len(move.after)) for move in plan.moves}
     for number, wave in enumerate(plan.waves, 1):
         where = f"wave {number}"
@@ -133,6 +137,10 @@ def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
         for broker, many in receiving.items():
             if many > plan.limits.moves_in:
                 yield PlanViolation(rule="moves in", where=where, what=f"{many} to broker {broker}")
+        senders = (leaders.get(step.partition) for step in wave if step.adding)
+        for sender, many in Counter(senders).items():
+            if sender is not None and many > plan.limits.moves_out:
+                yield PlanViolation(rule="moves out", where=where, what=f"{many} from broker {sender}")
         for step, places in coming:
             if now.get(step.partition) != step.before:
                 yield PlanViolation(
