@@ -91,12 +91,12 @@ class ZooKeeperAdmin:
         brokers: Iterable[BrokerId],
         patience_s: float | None = None,  # noqa: ARG002  (the protocol's)
     ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
-        return {broker: _cannot("directories and sizes are not in ZooKeeper") for broker in brokers}
+        return {broker: _cannot("log dirs and sizes are not in ZooKeeper") for broker in brokers}
 
     async def alter_replica_log_dirs(
         self, targets: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
-        return {each: _cannot("directories are chosen by the broker, not by ZooKeeper") for each in targets}
+        return {each: _cannot("log dirs are chosen by the broker, not by ZooKeeper") for each in targets}
 
     async def alter_partition_reassignments(
         self,

@@ -81,7 +81,7 @@ class Call:
         arguments.number("timeout", DEFAULT_TIMEOUT_MS)
         moves = await self._admin.list_partition_reassignments()
         if arguments.by_nodes and _log_dirs(targets):
-            raise Failed("log_dirs need --bootstrap-server: ZooKeeper knows of no directories")
+            raise Failed("log_dirs need --bootstrap-server: ZooKeeper knows of no log dirs")
         if moves and arguments.by_nodes:
             await self._only_throttle(moves, rate)
             return

@@ -146,7 +146,7 @@ def title_of(request: PlanRequest) -> str:
             words.append(f"{word} {', '.join(map(str, sorted(brokers)))}")
     words += [f"replace {old} by {new}" for old, new in sorted(request.replace.items())]
     words += [
-        f"factor {replication_factor} for {topic}"
+        f"replication factor {replication_factor} for {topic}"
         for topic, replication_factor in request.replication_factors.items()
     ]
     words += [f"relieve {goal} above {limit:g}" for goal, limit in request.relieve.items()]

@@ -157,11 +157,11 @@ def _on_disk(snapshot: Snapshot, broker: BrokerId) -> Check:
     if broker not in snapshot.broker:
         return unknown(
             name,
-            "it is down, so nobody can tell what is in its directories",
+            "it is down, so nobody can tell what is in its log dirs",
             "nothing has to be done, unless it is to be started again",
         )
     if broker in snapshot.unanswered:
-        return unknown(name, "it does not tell what is in its directories", "see whether it hangs")
+        return unknown(name, "it does not tell what is in its log dirs", "see whether it hangs")
     left = [
         f"{which} in {copy.log_dir}"
         for which, each in snapshot.all_partitions()

@@ -138,7 +138,7 @@ def _places_checks(there: list[tuple[Move, Partition]], snapshot: Snapshot, to_d
         good="every leader is the preferred one",
         advice="let the first replicas be elected: restow doctor --fix",
     )
-    yield _directories(there, snapshot, to_do)
+    yield _log_dirs(there, snapshot, to_do)
 
 
 def _same_cluster(plan: Plan, snapshot: Snapshot) -> Check:
@@ -168,7 +168,7 @@ def _min_insync(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Chec
     )
 
 
-def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot, to_do: str) -> Check:
+def _log_dirs(there: list[tuple[Move, Partition]], snapshot: Snapshot, to_do: str) -> Check:
     """Check that replicas are in the log dirs of the plan, and none is moving to another."""
     wrong, silent = [], []
     for move, partition in there:
@@ -188,14 +188,14 @@ def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot, to_do:
                 wrong.append(f"{move.partition} on broker {broker} lies in {lies[broker]}, not in {path}")
     if silent and not wrong:
         return unknown(
-            "directories",
+            "log dirs",
             f"no word from broker {some(sorted(set(silent)))}",
             "see why it does not tell about its disks",
         )
     names_some = any(path != ANY_DIR for move, _ in there for path in move.log_dirs)
     good = "every replica lies where the plan wants it" if names_some else "the plan names none"
     goes_on = any(each.moving or _places(each, future=True) for _, each in there)
-    return none_of("directories", wrong, "replica", good=good, advice=_GO_ON if goes_on else to_do)
+    return none_of("log dirs", wrong, "replica", good=good, advice=_GO_ON if goes_on else to_do)
 
 
 def _places(partition: Partition, *, future: bool) -> dict[BrokerId, str]:

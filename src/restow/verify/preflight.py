@@ -191,11 +191,11 @@ def _dirs_well(snapshot: Snapshot, plan: Plan) -> Check:
     for broker, path in sorted(wanted):
         if broker in snapshot.broker and broker not in snapshot.unanswered:
             known = {each.path for each in snapshot.broker[broker].log_dirs}
-            wrong += [] if path in known else [f"broker {broker} has no directory {path}"]
+            wrong += [] if path in known else [f"broker {broker} has no log dir {path}"]
     return none_of(
         "log dirs",
         wrong,
-        "directory",
+        "log dir",
         good="all that are needed are there",
         advice="repair them, or plan without them",
     )

@@ -99,7 +99,7 @@ def test_several_requests_make_one_plan(
     given = ["plan", "drain", "0", *targets, "--snapshot", snapshot, "-o", str(path), "--json"]
     assert run([*given, "--partial"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["title"] == "balance; disks; drain 0; factor 1 for *"
+    assert told["title"] == "balance; disks; drain 0; replication factor 1 for *"
     moves = loads(path.read_text(encoding="utf-8")).moves
     assert len(moves) == 22
     assert all(len(move.after) == 1 and move.after != (0,) for move in moves)

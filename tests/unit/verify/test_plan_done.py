@@ -76,10 +76,10 @@ def test_verify_passes_when_the_plan_is_done() -> None:
         (_partition(lambda each: each._replace(isr=(1,))), {"all in sync"}, "t-0"),
         (_topic(min_insync_replicas=3), {"writable"}, "t-0 with 2 of 3"),
         (_partition(lambda each: each._replace(leader=3)), {"first replicas lead"}, "t-0"),
-        (_partition(_other_dir), {"directories"}, "t-0 on broker 3 lies in /e, not in /d"),
-        (_partition(_on_its_way), {"directories"}, "on its way to /e"),
-        (_partition(_nowhere), {"directories"}, "t-0 is not on broker 3, where it belongs in /d"),
-        (replace(_done(), unanswered=(3,)), {"directories"}, "no word from broker 3"),
+        (_partition(_other_dir), {"log dirs"}, "t-0 on broker 3 lies in /e, not in /d"),
+        (_partition(_on_its_way), {"log dirs"}, "on its way to /e"),
+        (_partition(_nowhere), {"log dirs"}, "t-0 is not on broker 3, where it belongs in /d"),
+        (replace(_done(), unanswered=(3,)), {"log dirs"}, "no word from broker 3"),
         (_broker_config("leader.replication.throttled.rate"), {"no throttles left"}, "of broker 3"),
         (
             _topic(configs={"follower.replication.throttled.replicas": "0:3"}),
@@ -109,7 +109,7 @@ def test_verify_fails_when_a_check_could_not_be_made(now: Snapshot, fails: str, 
     by_name = {check.name: check for check in verdict.checks}
     assert by_name[fails].outcome is CheckOutcome.FAILS
     assert seen in by_name[fails].evidence
-    places = ("replicas in place", "nothing moves", "all in sync", "writable", "directories")
+    places = ("replicas in place", "nothing moves", "all in sync", "writable", "log dirs")
     assert {by_name[name].outcome for name in places} == {CheckOutcome.UNKNOWN}
     assert all("not looked at" in by_name[name].evidence for name in places)
 

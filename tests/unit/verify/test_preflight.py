@@ -139,9 +139,9 @@ def test_preflight_fails_without_a_leader() -> None:
 
 def test_preflight_fails_on_offline_or_unknown_log_dirs() -> None:
     broken = with_dirs(DIRS[0], LogDir(path="/b", failed=True))
-    assert failing(broken) == {"log dirs": "1 directory: /b of broker 3 is offline"}
+    assert failing(broken) == {"log dirs": "1 log dir: /b of broker 3 is offline"}
     elsewhere = replace(PLAN, moves=(replace(MOVE, log_dirs=("/z", ANY_DIR)),))
-    assert failing(plan=elsewhere) == {"log dirs": "1 directory: broker 3 has no directory /z"}
+    assert failing(plan=elsewhere) == {"log dirs": "1 log dir: broker 3 has no log dir /z"}
 
 
 def test_preflight_counts_the_room_below_the_fill_limit() -> None:

@@ -104,7 +104,7 @@ def why_stuck(
             "bring one of its in-sync replicas back",
         )
     if full := _full_dir(replica, observation, vanished=history.most > 0 or history.still_s() >= stall_s):
-        return still(Cause.FULL_DIR, full, "make room there, or cancel and choose another directory")
+        return still(Cause.FULL_DIR, full, "make room there, or cancel and choose another log dir")
     rates = history.rates(stall_s)
     limit = min((foreign[b] for b in (replica.broker, replica.leader) if b in foreign), default=None)
     slow = history.still_s() >= stall_s or (rates is not None and 0 < rates[0] <= rates[1])

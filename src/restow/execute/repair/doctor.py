@@ -45,7 +45,7 @@ class FindingKind(Enum):
     MOVE = "move without an owner"
     LEFTOVER = "move that does not end"
     STRAY = "replica nobody knows"
-    FUTURE = "replica on its way to another directory"
+    FUTURE = "replica on its way to another log dir"
     UNDER_REPLICATED = "under-replicated"
     OFFLINE = "offline"
     LEADER = "preferred leader not in place"
@@ -222,7 +222,7 @@ def _replicas(snapshot: Snapshot) -> Iterator[Finding]:
                     kind=FindingKind.FUTURE,
                     what=f"{name} on broker {copy.broker}",
                     evidence=f"{copy.size_bytes:,} bytes in {copy.log_dir}, {copy.lag_messages:,} behind",
-                    remedy="if nobody is moving it: ask for the directory it lies in, which ends it",
+                    remedy="if nobody is moving it: ask for the log dir that it lies in, which ends it",
                     partition=name,
                 )
             elif copy.broker not in partition.replicas:

@@ -259,7 +259,7 @@ class Executor:
             return {}
         for which, error in (await fulfil_dirs(self._admin, self._in_progress)).items():
             where = {"partition": str(which.partition), "broker": which.broker}
-            self.tell("directory refused", **where, why=str(error))
+            self.tell("log dir refused", **where, why=str(error))
         moves = await self._admin.list_partition_reassignments()
         quiet = {name.topic for name in self._in_progress.partitions if name not in moves}
         now = await partitions_now(self._admin, quiet)

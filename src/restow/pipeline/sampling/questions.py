@@ -174,7 +174,7 @@ def _disks(disks: BrokerLogDirs) -> Columns:
         "log_dir": [each.path for each in disks.log_dirs],
         "total": [each.total_bytes for each in disks.log_dirs],
         "usable": [each.usable_bytes for each in disks.log_dirs],
-        "error": ["the directory failed" if each.failed else None for each in disks.log_dirs],
+        "error": ["the log dir has failed" if each.failed else None for each in disks.log_dirs],
     }
 
 
