@@ -8,7 +8,8 @@ Ours is checked against the peer's answer where there is one: everything assigne
 The JVM runs with the performance options of Kafka's start scripts and at the log level that applications
 have, INFO, at which Kafka's sticky assignors render the whole assignment; what they log goes nowhere.
 `--silent-java` takes that away too. Of groups up to some size our answers share partition objects with
-earlier ones; "first answer" tells what a group pays that never met.
+earlier ones, and subscriptions that occurred before are known by their topics' numbers (Kafka's brokers'
+classes are given theirs as sets of topic ids); "first answer" tells what a group pays that never met.
 
 uniform and range of the brokers are compared with the classes of Kafka 4.3.1's group coordinator, on a group
 in its own collections, as for the classic ones. Those answer with sets of numbers, some of which are computed
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
     from restow.assignors import Assignment
 
+    Group = tuple[Mapping[str, int], tuple[Member, ...]]
+
 RUNS = 5
 SERVER_RUNS = 20
 JIT_WARM_UP = 8
@@ -64,8 +67,8 @@ class Case:
     warm_up: int = JIT_WARM_UP
     server: bool = False
     """Whether it is an assignor of brokers."""
-    strangers: bool = False
-    """Whether to time a first answer too, to a group of the same shape whose topics never occurred."""
+    stranger: Callable[[str], Group] | None = None
+    """Makes a group of the same shape with topics of that name, to time a first answer too."""
 
 
 def main() -> None:
@@ -105,7 +108,7 @@ def cases() -> Iterator[Case]:
             partitions=topics,
             members=everybody,
             target=1.0,
-            strangers=True,
+            stranger=partial(all_alike, 1_000, 80),
         )
     yield Case(
         name=f"sticky from nothing, {shape}",
@@ -113,7 +116,7 @@ def cases() -> Iterator[Case]:
         partitions=topics,
         members=everybody,
         target=0.5,
-        strangers=True,
+        stranger=partial(all_alike, 1_000, 80),
     )
     yield Case(
         name=f"cooperative-sticky, one leaves, {shape}",
@@ -167,7 +170,7 @@ def server_cases() -> Iterator[Case]:
                 partitions=topics,
                 members=everybody,
                 warm_up=warm_up,
-                strangers=count == 1_000,
+                stranger=partial(all_alike, 1_000, 80) if count == 1_000 else None,
             )
         yield broker(
             name=f"broker's uniform, one leaves, {shape}",
@@ -189,6 +192,7 @@ def server_cases() -> Iterator[Case]:
             assignor=assignor,
             partitions=topics,
             members=members,
+            stranger=some_halves if name == "from nothing" else None,
         )
 
 
@@ -208,6 +212,18 @@ def halves(count: int, topics: Mapping[str, int]) -> tuple[Member, ...]:
     choose = random.Random(SEED)
     some = [tuple(choose.sample(list(topics), len(topics) // 2)) for _ in range(count)]
     return tuple(Member(id=f"consumer-{number:05d}", topics=mine) for number, mine in enumerate(some))
+
+
+def all_alike(members: int, topics: int, name: str) -> Group:
+    """Return a group whose members subscribe to all topics, of 1,000 partitions each."""
+    partitions = some_topics(topics, 1_000, name)
+    return partitions, alike(members, partitions)
+
+
+def some_halves(name: str) -> Group:
+    """Return a group of 800 members that each subscribe to a random half of 400 topics."""
+    partitions = some_topics(400, 100, name)
+    return partitions, halves(800, partitions)
 
 
 def one_gone(
@@ -241,11 +257,9 @@ def against_java(gateway: JavaGateway, case: Case) -> list[Row]:
         objects = tuple(replace(member, owned=tuple(member.owned)) for member in case.members)
         listed_ms = best_of(RUNS, lambda: assign(case.assignor, case.partitions, objects))
         rows.append(Row(name=f"{case.name}, as objects", ours=listed_ms, peer=java_ms, peer_name=peer))
-    if case.strangers:
-        first_ms = min(
-            timed_once(partial(answer, topics, alike(1_000, topics)))
-            for topics in (some_topics(80, 1_000, f"stranger-{run}") for run in range(RUNS))
-        )
+    if case.stranger is not None:
+        strangers = (case.stranger(f"stranger-{run}") for run in range(RUNS))
+        first_ms = min(timed_once(partial(answer, *stranger)) for stranger in strangers)
         rows.append(Row(name=f"{case.name}, first answer", ours=first_ms, peer=java_ms, peer_name=peer))
     return rows
 

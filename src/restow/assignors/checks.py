@@ -17,21 +17,28 @@ if TYPE_CHECKING:
     from restow.assignors.base import Assignment
 
 _MOST_PARTITIONS = 2**31 - 1
-_NOTHING = (None, None, None, None)
 
 
 def check_members(members: Iterable[object]) -> tuple[Member, ...]:
-    """Return the members; refuse invalid members and duplicates."""
-    checked: list[Member] = []
-    for member in _iterated(members, "members must be a sequence of members"):
-        if not isinstance(member, Member):
-            raise InvalidGroup(f"a member must be a restow.assignors.Member, not {member!r}")
-        if (
-            type(member.id) is not str
-            or (member.instance_id, member.rack, member.generation, member.user_data) != _NOTHING
-        ):
-            _check_member(member)
-        checked.append(member)
+    """Return the members; refuse invalid members and duplicates.
+
+    There may be thousands, most with an id and topics only: what can be looked at in all of them at once is.
+    """
+    listed = _iterated(members, "members must be a sequence of members")
+    checked = [member for member in listed if isinstance(member, Member)]
+    if len(checked) < len(listed):
+        odd = next(member for member in listed if not isinstance(member, Member))
+        raise InvalidGroup(f"a member must be a restow.assignors.Member, not {odd!r}")
+    for member in [
+        each
+        for each in checked
+        if type(each.id) is not str
+        or each.instance_id is not None
+        or each.rack is not None
+        or not (each.generation is None or type(each.generation) is int)
+        or each.user_data is not None
+    ]:
+        _check_member(member)
     for member in {id(member.topics): member for member in checked}.values():
         _check_topics(member)  # members created together mostly share them
     if len({member.id for member in checked}) < len(checked):

@@ -16,15 +16,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from restow.assignors.rows import Layout, PartitionRow
+from restow.assignors.subscriptions import subscription_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
     from restow.model import Member, TopicPartition
 
 NOBODY = -1
-# Of more topics than this times the longest subscription, most are not read by the group.
-_SPARSE = 4
-_PACKED = 4
-"""Bytes of a topic's number."""
 T = TypeVar("T")
 
 
@@ -64,7 +61,10 @@ class NumberedGroup:
     ) -> NumberedGroup:
         """Number the members, and those of their topics that have partitions."""
         ordered = order(members)
-        topics, wanted, subscription_of = _wanted([member.topics for member in ordered], partitions)
+        topics, wanted, subscription_of = subscription_table([m.topics for m in ordered], partitions)
+        columns = in_java_order(range(len(topics)), topics.__getitem__)
+        if columns != list(range(len(topics))):
+            topics, wanted = tuple([topics[column] for column in columns]), wanted[:, columns]
         counts = np.array([partitions[t] for t in topics], dtype=np.int64)
         return cls(
             members=tuple(ordered),
@@ -128,60 +128,7 @@ class NumberedGroup:
 
     def assignment(self, dealt: Sequence[Sequence[TopicPartition]]) -> Dealt:
         """Return the answer: each member's id with its partitions."""
-        return {member.id: mine for member, mine in zip(self.members, dealt, strict=True)}
-
-
-class _Packed:
-    """The number of each topic as bytes; topics without partitions share one."""
-
-    def __init__(self, topics: Sequence[str]) -> None:
-        self._bytes = {topic: number.to_bytes(_PACKED, "little") for number, topic in enumerate(topics)}
-        self._missing = len(topics).to_bytes(_PACKED, "little")
-
-    def row(self, topics: tuple[str, ...]) -> bytes:
-        """Return the numbers of some topics, one after another."""
-        try:
-            if len(topics) > 1:
-                return b"".join(itemgetter(*topics)(self._bytes))
-        except KeyError:
-            pass
-        return b"".join(self._bytes.get(topic, self._missing) for topic in topics)
-
-
-def _wanted(
-    subscriptions: Iterable[Collection[str]], partitions: Mapping[str, int]
-) -> tuple[tuple[str, ...], NDArray[np.bool_], NDArray[np.int64]]:
-    """Return the topics that are read and have partitions, distinct subscriptions × topics, and which of
-    these each subscription is.
-
-    Hundreds of members may each name hundreds of topics, so every name is looked up once, in few steps.
-    Members that were made together mostly share one subscription, which need not be read again.
-    """
-    listed = list(subscriptions)
-    seen = {id(row): row for row in listed}
-    place = {identity: number for number, identity in enumerate(seen)}
-    given = [tuple(row) for row in seen.values()]
-    among: Iterable[str] = partitions
-    if len(partitions) > _SPARSE * max(map(len, given), default=0):
-        among = set().union(*given)
-    names = [topic for topic in among if partitions.get(topic, 0) > 0]
-    packed = _Packed(names)
-    rows = [packed.row(row) for row in given]
-    number: dict[bytes, int] = {}
-    kinds = np.array([number.setdefault(row, len(number)) for row in rows], dtype=np.int64)
-    width = len(names) + 1  # the last column is for topics without partitions
-    cells = np.frombuffer(b"".join(number), dtype="<i4").astype(np.int64)
-    cells += np.repeat(np.arange(len(number)) * width, [len(row) // _PACKED for row in number])
-    wanted = np.zeros((len(number), width), dtype=np.bool_)
-    wanted.ravel()[cells] = True
-    if len(given) == 1:
-        subscription_of = np.zeros(len(listed), dtype=np.int64)
-    else:
-        subscription_of = kinds[[place[id(row)] for row in listed]] if listed else kinds
-    read = in_java_order(np.flatnonzero(wanted[:, :-1].any(axis=0)).tolist(), names.__getitem__)
-    if read == list(range(len(names))):
-        return tuple(names), wanted[:, :-1], subscription_of
-    return tuple(names[column] for column in read), wanted[:, read], subscription_of
+        return dict(zip([member.id for member in self.members], dealt, strict=True))
 
 
 def distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

@@ -32,12 +32,15 @@ class BalanceTable:
     """Kinds × members: how many the member held before and may keep."""
     far: NDArray[np.bool_] | None
     """Kinds × members: whether no replica is in the member's rack; None if racks do not matter."""
+    had: NDArray[np.int64] = field(init=False)
+    """By member: how many it held before and may keep."""
     held: NDArray[np.int64] = field(init=False)
     loads: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.held = self.owned.copy()
-        self.loads = self.held.sum(axis=0)
+        self.loads = self.owned.sum(axis=0)
+        self.had = self.loads.copy()
+        self.held = self.owned.copy() if self.had.any() else np.zeros_like(self.owned)
 
     def copy(self) -> BalanceTable:
         """Return a copy to try changes on."""
@@ -57,7 +60,9 @@ class BalanceTable:
     @property
     def moved(self) -> int:
         """Return the number of partitions that have left their previous owner."""
-        return int(self.owned.sum() - np.minimum(self.owned, self.held).sum())
+        if not self.had.any():
+            return 0
+        return int(self.had.sum() - np.minimum(self.owned, self.held).sum())
 
     def shift(self, kind: int, giver: int, taker: int) -> None:
         """Move one partition of this kind."""
@@ -84,9 +89,10 @@ class BalanceTable:
 
     def _pour(self, kind: int, takers: NDArray[np.int64], units: int) -> None:
         if units > 0:
-            poured = pour(self.loads[takers], units)
-            self.held[kind, takers] += poured
-            self.loads[takers] += poured
+            loads = self.loads[takers]
+            poured = pour(loads, units)
+            self.held[kind][takers] += poured
+            self.loads[takers] = loads + poured
 
     def surely_best(self) -> bool:
         """Return whether balance and movement cannot improve, and nothing else matters."""
@@ -101,5 +107,5 @@ class BalanceTable:
         if np.ptp(self.loads) > 1:
             return False
         fair, extras = divmod(int(self.loads.sum()), len(self.loads))
-        above = np.maximum(self.owned.sum(axis=0) - fair, 0)
+        above = np.maximum(self.had - fair, 0)
         return self.moved == int(above.sum()) - min(extras, int(np.count_nonzero(above)))

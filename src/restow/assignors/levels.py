@@ -46,8 +46,12 @@ class Levels:
         self.takers = _masks(ledger.allowed)
         self.wants = _masks(ledger.allowed.T)
         self.holds = _masks((ledger.held > 0).T)
-        self.spare = _masks((ledger.held > ledger.owned).T)
-        self.lost = _masks((ledger.held < ledger.owned).T)
+        if ledger.had.any():
+            self.spare = _masks((ledger.held > ledger.owned).T)
+            self.lost = _masks((ledger.held < ledger.owned).T)
+        else:
+            self.spare = self.holds.copy()
+            self.lost = [0] * len(self.holds)
         self.at_load: dict[int, int] = {}
         for member, load in enumerate(self.loads):
             self.at_load[load] = self.at_load.get(load, 0) | 1 << member

@@ -18,8 +18,7 @@ A member without a rack matches everything.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,11 +53,9 @@ class Range(NumberedAssignor):
 
 def _plain(group: NumberedGroup) -> list[PartitionRow]:
     """Return each member's ranges, which are computed when somebody looks at them."""
-    if group.uniform:
-        shares = _SharedRanges(group)
-        return [PartitionRow(group.layout, size, partial(shares.of, at)) for at, size in shares.sizes()]
-    ranges = _OwnRanges(group)
-    return [PartitionRow(group.layout, size, partial(ranges.of, at)) for at, size in ranges.sizes()]
+    ranges = _SharedRanges(group) if group.uniform else _OwnRanges(group)
+    sizes = ranges.sizes()
+    return list(map(PartitionRow, repeat(group.layout), sizes, repeat(ranges.of), range(len(sizes))))
 
 
 class _OwnRanges:
@@ -70,11 +67,12 @@ class _OwnRanges:
         self._starts = group.starts[:-1]
         self._each, self._extras = np.divmod(group.counts, self._turn[-1] + 1)
 
-    def sizes(self) -> Iterator[tuple[int, int]]:
-        """Yield each member's number and number of partitions."""
+    def sizes(self) -> list[int]:
+        """Return each member's number of partitions."""
         with_one_more = self._wanting & (self._turn < self._extras.astype(np.int32))
-        sizes = self._wanting.astype(np.float64) @ self._each
-        return enumerate((sizes.astype(np.int64) + np.count_nonzero(with_one_more, axis=1)).tolist())
+        whole = (self._wanting.astype(np.float64) @ self._each).astype(np.int64)
+        sizes: list[int] = (whole + np.count_nonzero(with_one_more, axis=1)).tolist()
+        return sizes
 
     def of(self, member: int) -> NDArray[np.int64]:
         """Return the numbers of one member's partitions."""
@@ -92,11 +90,12 @@ class _SharedRanges:
         self._members = len(group.members)
         self._each, self._extras = np.divmod(group.counts, max(self._members, 1))
 
-    def sizes(self) -> Iterator[tuple[int, int]]:
-        """Yield each member's turn and number of partitions."""
+    def sizes(self) -> list[int]:
+        """Return each member's number of partitions."""
         turns = np.arange(self._members)
         with_one_more = len(self._extras) - np.searchsorted(np.sort(self._extras), turns, side="right")
-        return enumerate((int(self._each.sum()) + with_one_more).tolist())
+        sizes: list[int] = (int(self._each.sum()) + with_one_more).tolist()
+        return sizes
 
     def of(self, turn: int) -> NDArray[np.int64]:
         """Return the numbers of one member's partitions."""

@@ -71,18 +71,23 @@ class Layout:
 class PartitionRow(Sequence[TopicPartition]):
     """Partitions in ascending order: a sequence that equals a list of the same partitions.
 
-    It is made of a range or an array of numbers, or of a function that returns one. Pickled or copied, it is
-    a list.
+    It is made of a range or an array of numbers, or of a function that returns those of some member (all rows
+    of an answer share it). Pickled or copied, it is a list.
     """
 
-    __slots__ = ("_listed", "_size", "given", "layout")
+    __slots__ = ("_listed", "_member", "_size", "given", "layout")
 
     def __init__(
-        self, layout: Layout, size: int, given: range | NDArray[np.int64] | Callable[[], NDArray[np.int64]]
+        self,
+        layout: Layout,
+        size: int,
+        given: range | NDArray[np.int64] | Callable[[int], NDArray[np.int64]],
+        member: int = 0,
     ) -> None:
         self.layout = layout
         self._size = size
         self.given = given
+        self._member = member
         self._listed: list[TopicPartition] | None = None
 
     @property
@@ -93,7 +98,7 @@ class PartitionRow(Sequence[TopicPartition]):
             return given
         if isinstance(given, range):
             return np.arange(given.start, given.stop, given.step)
-        self.given = numbers = given()
+        self.given = numbers = given(self._member)
         return numbers
 
     def _list(self) -> list[TopicPartition]:
