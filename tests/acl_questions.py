@@ -71,6 +71,8 @@ VERSIONS = {
     45: 0,
     46: 0,
     47: 0,
+    48: 1,
+    49: 1,
     50: 0,
     51: 0,
     60: 0,
@@ -78,6 +80,7 @@ VERSIONS = {
     65: 0,
     66: 0,
     69: 0,
+    75: 0,
 }
 """Requests that both kinds of brokers take from clients, in a version that names what it is about."""
 REFUSALS = {29, 30, 31, 53}

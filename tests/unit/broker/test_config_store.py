@@ -11,10 +11,12 @@ from restow.cluster.config.changes import check_topic
 from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.config.store import ConfigStore
 from restow.cluster.config.table import InvalidConfig
+from restow.cluster.quotas import ClientQuotas, QuotaStore
 from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import PERSISTENT_PATHS, ConfigChange, EntityConfig
 from restow.cluster.tasks import Tasks
+from restow.runtime.clock import SystemClock
 from tests.unit.broker.conversations import run
 
 if TYPE_CHECKING:
@@ -29,7 +31,11 @@ class Follower:
         self.tasks = Tasks()
         self.heard: list[str | None] = []
         self.store = server.session()
-        self.written = ConfigStore(broker_id, self.configs, self.store, self.tasks, self.heard.append)
+        self.quotas = ClientQuotas(self.configs, SystemClock())
+        self.quota_store = QuotaStore(self.store, self.quotas)
+        self.written = ConfigStore(
+            broker_id, self.configs, self.store, self.tasks, self.heard.append, self.quota_store
+        )
 
     def retention_ms(self, topic: str) -> int:
         return self.configs.log_config(topic).retention_ms

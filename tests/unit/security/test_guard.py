@@ -79,6 +79,8 @@ NEEDS: dict[int, list[set[tuple[str, str]]]] = {
     45: [{("ALTER", CLUSTER)}],
     46: [{("DESCRIBE", CLUSTER)}],
     47: [{("DELETE", GROUP)}],
+    48: [{("DESCRIBE_CONFIGS", CLUSTER)}],
+    49: [{("ALTER_CONFIGS", CLUSTER)}],
     50: [{("DESCRIBE", CLUSTER)}],
     51: [{("ALTER", CLUSTER)}],
     56: [{("CLUSTER_ACTION", CLUSTER)}],
@@ -87,6 +89,7 @@ NEEDS: dict[int, list[set[tuple[str, str]]]] = {
     67: [{("CLUSTER_ACTION", CLUSTER)}],
     68: [{("READ", GROUP)}],
     69: [{("DESCRIBE", GROUP)}],
+    75: [{("DESCRIBE", TOPIC)}],
 }
 """By key, the permissions that suffice, each of them needed. Fetches are those of consumers here."""
 BETWEEN_BROKERS = {(24, 4), (24, 5)}

@@ -32,7 +32,7 @@ from restow.cluster.controller import Controller, random_topic_id
 from restow.cluster.groups import GroupCoordinator, partition_of_group
 from restow.cluster.log import LogManager, MetaProperties
 from restow.cluster.net.links import WireChannel, WireLeader
-from restow.cluster.quotas import ReplicationQuotas
+from restow.cluster.quotas import ClientQuotas, QuotaStore, ReplicationQuotas
 from restow.cluster.replication import ReplicaManager, Throttles
 from restow.cluster.replication.isr import StoreIsrWriter
 from restow.cluster.replication.log_dir_moves import LogDirMoves
@@ -197,7 +197,11 @@ class Life:
             topics=GroupTopics(metadata, replicas),
         )
         producer_ids, acls = ProducerIds(options.broker_id, store), self.entrance.doors.acls
-        config_store = ConfigStore(options.broker_id, configs, store, self._tasks, self._config_changed)
+        client_quotas = ClientQuotas(configs, clock)
+        quota_store = QuotaStore(store, client_quotas)
+        config_store = ConfigStore(
+            options.broker_id, configs, store, self._tasks, self._config_changed, quota_store
+        )
         transactions, markers, verifier = self._transactions(
             metadata, configs, replicas, groups, producer_ids
         )
@@ -211,6 +215,8 @@ class Life:
             logs=logs,
             replicas=replicas,
             quotas=quotas,
+            client_quotas=client_quotas,
+            quota_store=quota_store,
             moves=LogDirMoves(replicas, clock, quotas.log_dirs),
             groups=groups,
             transactions=transactions,

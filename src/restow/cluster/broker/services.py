@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from restow.cluster.controller import Controller
     from restow.cluster.groups import GroupCoordinator
     from restow.cluster.log import LogManager
-    from restow.cluster.quotas import ReplicationQuotas
+    from restow.cluster.quotas import ClientQuotas, QuotaStore, ReplicationQuotas
     from restow.cluster.replication import ReplicaManager
     from restow.cluster.replication.log_dir_moves import LogDirMoves
     from restow.cluster.security.authorizer import AclStore
@@ -45,6 +45,8 @@ class Services:
     logs: LogManager
     replicas: ReplicaManager
     quotas: ReplicationQuotas
+    client_quotas: ClientQuotas
+    quota_store: QuotaStore
     moves: LogDirMoves
     groups: GroupCoordinator
     transactions: TransactionCoordinator

@@ -10,15 +10,28 @@ import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from restow.cluster.store import BadVersion, Create, Delete, NodeExists, NoNode, Set, UnreadableNode
+from restow.cluster.store import (
+    BadVersion,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Set,
+    UnreadableNode,
+)
 from restow.cluster.store.znodes import ConfigChange, EntityConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
     from restow.cluster.config.configs import BrokerConfigs
+    from restow.cluster.quotas.store import QuotaStore
     from restow.cluster.store import Operation, Store, StoreNode, WatchEvent
     from restow.cluster.tasks import Tasks
+
+    Writing: TypeAlias = Callable[[str, StoreNode | None, Mapping[str, str]], Awaitable[Sequence[Operation]]]
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +50,7 @@ class ConfigStore:
         store: Store,
         tasks: Tasks,
         on_change: Callable[[str | None], None],
+        quotas: QuotaStore,
     ) -> None:
         """`on_change` gets the topic whose configs changed, or None for the broker's own."""
         self._broker_id = broker_id
@@ -44,6 +58,7 @@ class ConfigStore:
         self._store = store
         self._tasks = tasks
         self._on_change = on_change
+        self._quotas = quotas
         self._known: set[str] = set()
         self._last_note = -1
 
@@ -93,25 +108,28 @@ class ConfigStore:
             await self._read_topics([name], self._on_change)
         elif kind == _BROKERS:
             await self._read_brokers()
+        else:
+            await self._quotas.learn_of(f"{kind}/{name}")
 
     async def _read_all(self) -> None:
         await self._read_brokers()
         await self._read_topics(await self._store.children(EntityConfig.TOPICS), self._on_change)
+        await self._quotas.learn()
 
     async def _read_topics(
         self, names: Sequence[str], on_change: Callable[[str], None] = lambda _: None
     ) -> None:
         paths = [EntityConfig.topic_path(name) for name in names]
         for name, path, node in zip(names, paths, await self._store.get_each(paths), strict=True):
-            self._configs.set_topic(name, _values(path, node))
+            self._configs.set_topic(name, EntityConfig.values_at(path, node))
             self._known.add(name)
             on_change(name)
 
     async def _read_brokers(self) -> None:
         own, of_all = EntityConfig.broker_path(self._broker_id), EntityConfig.broker_path(None)
         found = await self._store.get_each([own, of_all])
-        self._configs.set_broker(_values(own, found[0]))
-        self._configs.set_all_brokers(_values(of_all, found[1]))
+        self._configs.set_broker(EntityConfig.values_at(own, found[0]))
+        self._configs.set_all_brokers(EntityConfig.values_at(of_all, found[1]))
         self._on_change(None)
 
     # On request
@@ -119,33 +137,39 @@ class ConfigStore:
     async def users(self) -> tuple[str, ...]:
         """Return the users who have configs."""
         names = await self._store.children(EntityConfig.USERS)
-        return tuple(EntityConfig.user_of(name) for name in names if name != EntityConfig.ALL_BROKERS)
+        return tuple(EntityConfig.unescaped(name) for name in names if name != EntityConfig.DEFAULT)
 
     async def read(self, paths: Sequence[str]) -> list[Mapping[str, str]]:
         """Return the configs in these znodes; empty where there is none."""
         nodes = await self._store.get_each(paths)
-        return [_values(path, node) for path, node in zip(paths, nodes, strict=True)]
+        return [EntityConfig.values_at(path, node) for path, node in zip(paths, nodes, strict=True)]
 
     # Writing
 
     async def alter(
-        self, path: str, change: Callable[[Mapping[str, str]], Mapping[str, str]], *, only_check: bool
+        self,
+        path: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        *,
+        only_check: bool,
+        writing: Writing | None = None,
     ) -> None:
-        """Replace the configs in a znode by the result of `change`, which may raise InvalidConfig.
+        """Replace the configs in a znode by the result of `change`, which may raise an error.
 
         They are written with a notification. After a conflict, the change applies to the new content.
+        `writing` says how they are written, if not as they are.
         """
         entity = path.removeprefix(f"{EntityConfig.PARENT}/")
         while True:
             (node,) = await self._store.get_each([path])
-            after = EntityConfig(change(_values(path, node))).encode()
+            after = change(EntityConfig.values_at(path, node))
             if only_check:
                 return
-            write: Operation = Create(path, after) if node is None else Set(path, after, node.stat.version)
+            writes = await (writing or _replaced)(path, node, after)
             note = Create(ConfigChange.PREFIX, ConfigChange(entity).encode(), sequential=True)
             try:
-                await self._store.multi([write, note])
-            except (BadVersion, NodeExists, NoNode):
+                await self._store.multi([*writes, note])
+            except (BadVersion, NodeExists, NoNode, NotEmpty):
                 continue
             await self._tidy_up()
             return
@@ -158,15 +182,9 @@ class ConfigStore:
             await self._store.multi_each([(Delete(f"{ConfigChange.PARENT}/{name}"),) for name in old])
 
 
-def _values(path: str, node: StoreNode | None) -> Mapping[str, str]:
-    """Return a znode's configs; empty if it is missing or unreadable."""
-    if node is None:
-        return {}
-    try:
-        return EntityConfig.decode(node.data, path).values
-    except UnreadableNode as error:
-        log.warning("skipped: %s", error)
-        return {}
+async def _replaced(path: str, node: StoreNode | None, values: Mapping[str, str]) -> Sequence[Operation]:
+    data = EntityConfig(values).encode()
+    return [Create(path, data) if node is None else Set(path, data, node.stat.version)]
 
 
 @lru_cache(maxsize=1024)

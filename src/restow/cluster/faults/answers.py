@@ -164,6 +164,9 @@ _ECHOES: dict[int, tuple[Echo, ...]] = {
     44: (_RESOURCES,),
     45: (Echo("responses", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
     47: (Echo("topics", "topics", _same("name"), inside=Echo("partitions", "partitions", _INDEX)),),
+    49: (
+        Echo("entries", "entries", {}, inside=Echo("entity", "entity", _same("entity_type", "entity_name"))),
+    ),
     51: (
         Echo("results", "deletions", {"user": "name"}),
         Echo("results", "upsertions", {"user": "name"}),
@@ -171,11 +174,13 @@ _ECHOES: dict[int, tuple[Echo, ...]] = {
     61: (Echo("topics", "topics", _same("name"), inside=Echo("partitions", "partition_indexes", _NUMBERED)),),
     65: (Echo("transaction_states", "transactional_ids", {"transactional_id": _ITSELF}),),
     69: (Echo("groups", "group_ids", {"group_id": _ITSELF}),),
+    75: (Echo("topics", "topics", _same("name")),),
 }
 _FIXED: dict[int, Mapping[str, Any]] = {
     10: {"node_id": -1, "port": -1},
     11: {"generation_id": -1, "protocol_name": ""},
     22: {"producer_id": -1, "producer_epoch": -1},
+    48: {"entries": None},
 }
 """Fields at the top level whose protocol default is not what Kafka sends beside an error."""
 _COPIED = {11: ("member_id",)}

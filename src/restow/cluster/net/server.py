@@ -12,6 +12,9 @@ unanswered and the client has read most of the earlier responses; idle connectio
 wait, because a follower ends its waiting fetch by sending the next one of the session. Requests take memory
 until they are answered: `backlog.py` limits their total over all clients.
 
+If there are quotas of clients, `within_quotas.py` counts what requests use, and a connection that has to wait
+is not read meanwhile.
+
 A broker that stood still for longer than its session's timeout may no longer lead anything, and would tell
 producers that their sequences have gaps. So it asks the store before it answers.
 """
@@ -30,6 +33,7 @@ from restow.cluster.handlers import HANDLERS, HangUp, served_versions
 from restow.cluster.handlers.k18_api_versions import refusal
 from restow.cluster.net.backlog import Backlog
 from restow.cluster.net.idleness import IdleWatch
+from restow.cluster.net.within_quotas import answer_within_quotas
 from restow.cluster.security import ANONYMOUS
 from restow.cluster.security.certificates import UnreadableCertificate, principal_of
 from restow.cluster.security.login import MAX_FRAME_BYTES, SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslLogin
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     from restow.cluster.handlers import Handler
     from restow.cluster.security import Principal
     from restow.cluster.security.login import LoginParts
+    from restow.runtime.clock import Timer
     from restow.runtime.protocols import Connection, Listener, Network
     from restow.runtime.tls import TlsFiles
     from restow.wire.primitives import Buffer
@@ -155,6 +160,9 @@ class ClientConnection:
         self._watch: IdleWatch | None = None
         self._paused = False
         self._draining: asyncio.Task[None] | None = None
+        self._throttled: Timer | None = None
+        """Set while a quota keeps the connection from being read."""
+        self._throttled_until_s = 0.0
 
     @property
     def has_asked(self) -> bool:
@@ -205,7 +213,8 @@ class ClientConnection:
         turn = None
         if request.api_key == FETCH and not self._is_nearly_all_read():
             turn = self._loop.create_future()
-        self._await(self._loop.create_task(self._answer(request, turn)), len(payload), turn)
+        size = len(payload)
+        self._await(self._loop.create_task(self._answer(request, size, turn)), size, turn)
 
     def _may_come_in(self, payload: bytes, login: SaslLogin) -> bool:
         """Return whether the frame is a request that the client may send now. Tokens are answered here.
@@ -247,6 +256,8 @@ class ClientConnection:
         self._waiting_bytes = 0
         if self._draining is not None:
             self._draining.cancel()
+        if self._throttled is not None:
+            self._throttled.cancel()
         self._ready_bytes = 0
         self._count(0)
 
@@ -260,16 +271,20 @@ class ClientConnection:
         answer.set_result(encode_response(in_version_0, refusal()))
         self._await(answer, 0, None)
 
-    async def _answer(self, request: Request, turn: asyncio.Future[None] | None) -> _Parts:
+    async def _answer(self, request: Request, size: int, turn: asyncio.Future[None] | None) -> _Parts:
         if turn is not None:
             await turn
         if self._services.store.in_doubt:
             await self._confirm_session()
-        body = await self._handlers[request.api_key].handle(request, self._context)
-        if body is None:
-            return None
-        parts = encode_response(request, body)
-        if request.api_key == FETCH:
+        handler = self._handlers[request.api_key]
+        if self._services.client_quotas.is_on:
+            parts, throttle_ms = await answer_within_quotas(handler, request, size, self._context)
+            if throttle_ms:
+                self._throttle(throttle_ms / 1000)
+        else:
+            body = await handler.handle(request, self._context)
+            parts = None if body is None else encode_response(request, body)
+        if parts is not None and request.api_key == FETCH:
             self._ready_bytes += sum(map(len, parts))
             self._count(self._connection.unsent_bytes)
         return parts
@@ -341,7 +356,7 @@ class ClientConnection:
     def _mark(self) -> object:
         """Return a value that changes with any activity, or None while only this broker is due to act."""
         unsent_bytes = self._connection.unsent_bytes
-        if self._waiting and not unsent_bytes:
+        if self._throttled is not None or (self._waiting and not unsent_bytes):
             return None
         return self._requests, len(self._waiting), unsent_bytes
 
@@ -359,6 +374,24 @@ class ClientConnection:
         self._begin_next()
         self._resume()
 
+    def _throttle(self, seconds: float) -> None:
+        """Do not read for so long. Of several requests, the one with the latest end counts."""
+        clock = self._services.clock
+        until_s = clock.monotonic_s() + seconds
+        if self._throttled is not None:
+            if until_s <= self._throttled_until_s:
+                return
+            self._throttled.cancel()
+        self._paused, self._throttled_until_s = True, until_s
+        self._connection.pause_reading()
+        self._throttled = clock.call_later(seconds, self._end_throttle)
+
+    def _end_throttle(self) -> None:
+        self._throttled = None
+        if self._draining is None and len(self._waiting) < _MOST_WAITING // 2:
+            self._resume()
+
     def _resume(self) -> None:
-        self._paused = False
-        self._connection.resume_reading()
+        if self._throttled is None:
+            self._paused = False
+            self._connection.resume_reading()

@@ -215,6 +215,12 @@ class Fetching:
                 wanted.start_offset = result.log_start_offset
         return told
 
+    def tell_anew(self) -> None:
+        """Forget what the client knows, because the last response was not sent."""
+        for topic_partition, wanted in self.wanted.items():
+            wanted.watermark = wanted.start_offset = UNTOLD
+            self._news[topic_partition] = None
+
     async def _wait(self, missing: int, seconds: float, clock: Clock) -> None:
         self._missing = missing
         self._is_hurried = False

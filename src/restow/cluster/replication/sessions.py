@@ -70,6 +70,20 @@ class FetchSessions:
         session = self._sessions.get(session_id)
         return () if session is None else tuple(session.fetching.wanted)
 
+    def take_back_answer(self, session_id: int) -> int:
+        """Make a session as it was before its last answer, which is not sent. Return the id to send instead.
+
+        A session that has just begun ends, as its client does not know of it yet.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            return NO_SESSION
+        if session.next_epoch == INITIAL_EPOCH + 1:
+            self._end(session_id)
+            return NO_SESSION
+        session.fetching.tell_anew()
+        return session_id
+
     def close(self) -> None:
         """End all sessions."""
         for session_id in tuple(self._sessions):

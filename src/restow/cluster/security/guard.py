@@ -85,6 +85,8 @@ WHOLE: Mapping[int, tuple[Need, ...]] = {
     45: _on_cluster(_OP.ALTER),
     46: _on_cluster(_OP.DESCRIBE),
     47: (Need(_OP.DELETE, _GROUP, "group_id"),),
+    48: _on_cluster(_OP.DESCRIBE_CONFIGS),
+    49: _on_cluster(_OP.ALTER_CONFIGS),
     50: _on_cluster(_OP.DESCRIBE),
     51: _on_cluster(_OP.ALTER),
     56: _on_cluster(_OP.CLUSTER_ACTION),

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 from restow.cluster.faults.answers import error_answer, fetch_answer, handled
 from restow.cluster.faults.asked import asks_for_all_topics, partitions_of, topic_of
 from restow.cluster.handlers.k01_fetch import replica_id_of
+from restow.cluster.handlers.k75_describe_topic_partitions import starts_well
 from restow.cluster.security.acls import AclOperation, AclResource
 from restow.cluster.security.guard import CODES, without
 from restow.wire.batches import TRANSACTIONAL_BIT
 from restow.wire.error_codes import ErrorCode
-from restow.wire.messages import AddPartitionsToTxnResponse, MetadataRequest, MetadataResponse
-from restow.wire.operations import ON_CLUSTERS, ON_TOPICS
+from restow.wire.messages import (
+    AddPartitionsToTxnResponse,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from restow.wire.operations import ON_CLUSTERS, ON_TOPICS, bits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -151,6 +158,32 @@ def _on_cluster(client: Client) -> set[int]:
     if not client.may(_OP.DESCRIBE, _CLUSTER):
         return set()
     return {number for number in ON_CLUSTERS if client.may(AclOperation(number), _CLUSTER)}
+
+
+async def _describe_topic_partitions(client: Client, request: Request, proceed: Proceed) -> Any:
+    """Topics that the client may not describe are left out, or refused if they were named."""
+    context, body = client.context, copy.copy(request.body)
+    if not starts_well(body):
+        return await proceed(request, context)
+    first, are_named = "" if body.cursor is None else body.cursor.topic_name, bool(body.topics)
+    named = {each.name for each in body.topics} or set(context.broker.metadata.topics)
+    wanted = {each for each in named if each >= first}
+    allowed = {each for each in wanted if client.may(_OP.DESCRIBE, _TOPIC, each)}
+    answer = DescribeTopicPartitionsResponse(topics=[])
+    if allowed:
+        kind = DescribeTopicPartitionsRequest.TopicRequest
+        body.topics = [kind(name=each) for each in allowed]
+        if first not in allowed:
+            body.cursor = None
+        answer = await handled(request._replace(body=body), context, proceed)
+    for each in answer.topics:
+        operations = (number for number in ON_TOPICS if client.may(AclOperation(number), _TOPIC, each.name))
+        each.topic_authorized_operations = bits(operations)
+    if are_named:
+        made = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+        refused = sorted(wanted - allowed)
+        answer.topics += [made(error_code=CODES[_TOPIC], name=each, partitions=[]) for each in refused]
+    return answer
 
 
 async def _offset_fetch(client: Client, request: Request, proceed: Proceed) -> Any:
@@ -366,4 +399,5 @@ SPECIAL: Mapping[int, Callable[[Client, Request, Proceed], Awaitable[Any]]] = {
     60: _describe_cluster,
     65: _describe_transactions,
     66: _list_transactions,
+    75: _describe_topic_partitions,
 }
