@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,21 @@ def test_up_prints_what_it_started(cluster: Any) -> None:
     assert all(len(broker["log_dirs"]) == 2 for broker in cluster["brokers"])
     addresses = [f"{broker['host']}:{broker['port']}" for broker in cluster["brokers"]]
     assert cluster["bootstrap_servers"] == ",".join(addresses)
+
+
+def test_up_with_tls_serves_clients_that_trust_it(tmp_path: Path) -> None:
+    folder = tmp_path / "certificates"
+    with (
+        up("--brokers", "1", "--tls", str(folder)) as ready,
+        closing(
+            KafkaProducer(
+                bootstrap_servers=ready["listeners"]["SSL"],
+                security_protocol="SSL",
+                ssl_cafile=str(folder / "authority.pem"),
+            )
+        ) as producer,
+    ):
+        assert producer.send("t", b"x").get(timeout=WAIT_S).offset == 0
 
 
 def test_up_with_logins_serves_only_its_users(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PROTOCOLS = {"TLS": "SSL", "CERTIFIED": "SSL", "LOGIN": "SASL_SSL"}
 USER = {"sasl_mechanism": "SCRAM-SHA-256", "sasl_plain_username": "alice", "sasl_plain_password": "secret"}
@@ -129,3 +130,17 @@ def test_client_is_refused_without_certificate_or_refuses_a_foreign_broker(
     client.produce("t", b"never")
     assert client.flush(2) == 1
     client.purge()
+
+
+def test_clients_trust_the_certificates_that_a_cluster_has_made(tmp_path: Path) -> None:
+    """A later cluster with the same folder shows the same ones, so clients go on."""
+    folder = tmp_path / "certificates"
+    for word in (b"first", b"second"):
+        with embedded(2, tls=folder) as running:
+            certificates = running.cluster.certificates
+            assert certificates is not None
+            options = {"security_protocol": "SSL", "ssl_cafile": str(certificates.authority)}
+            with closing(
+                KafkaProducer(bootstrap_servers=running.bootstrap, acks="all", **options)
+            ) as producer:
+                assert producer.send("t", word).get(timeout=WAIT_S).offset == 0

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from restow.cluster.broker.metadata import MetadataCache
     from restow.cluster.security.settings import PeerCredentials
     from restow.cluster.store.session import EmbeddedSession
+    from restow.runtime.certificates import Certificates
     from restow.runtime.tls import TlsFiles
 
 _OFFSETS_REPLICATION_FACTOR = 3
@@ -60,12 +61,14 @@ class EmbeddedCluster:
         listeners: Sequence[str] = (),
         users: Mapping[str, str] | None = None,
         super_users: Sequence[str] = (),
+        tls: Path | str | None = None,
     ) -> None:
         """Broker i listens on `port` + i, or for port 0 on a free one that it keeps until `stop`.
         `properties` are Kafka's broker configs. With several `listeners`, each as `NAME:PROTOCOL`, each
         broker has as many ports in a row; the first listener is the brokers' own, too. `users` have
         passwords, with which clients log in at listeners of the protocols SASL_PLAINTEXT and SASL_SSL. With
-        `super_users`, all others need ACLs.
+        `super_users`, all others need ACLs. `tls` is a folder with certificates for listeners of the
+        protocols SSL and SASL_SSL, which `start` makes if it has none.
 
         Nothing is touched before `start`. Without `fsync`, acknowledged store writes survive a kill of the
         process but not necessarily a power loss.
@@ -82,7 +85,7 @@ class EmbeddedCluster:
         self._port = port
         self._held: list[HeldPort] = []
         self._access = Access.of_cluster(
-            listeners, users or {}, SystemChance().randbytes(_PASSWORD_BYTES).hex(), super_users
+            listeners, users or {}, SystemChance().randbytes(_PASSWORD_BYTES).hex(), super_users, tls
         )
         self._properties = {
             "offsets.topic.replication.factor": str(min(_OFFSETS_REPLICATION_FACTOR, brokers)),
@@ -114,6 +117,11 @@ class EmbeddedCluster:
         return self.bootstrap_at(self._doors.between_brokers.name)
 
     @property
+    def certificates(self) -> Certificates | None:
+        """The certificates that brokers show, and one for clients, if they are in a folder."""
+        return self._access.certificates
+
+    @property
     def own_tls(self) -> TlsFiles | None:
         """The certificate that brokers show each other, and whom they trust, if they use TLS."""
         return self._doors.tls.get(self._doors.between_brokers.name)
@@ -135,6 +143,8 @@ class EmbeddedCluster:
 
     async def start(self) -> None:
         """Start all brokers. Returns when every broker knows every other."""
+        if self.certificates is not None:
+            self.certificates.make_if_none(self._host)
         folder = self._folder()
         clock = SystemClock()
         self._store = store = EmbeddedStore(folder / "store.sqlite", fsync=self._fsync, clock=clock)

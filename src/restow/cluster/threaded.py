@@ -16,6 +16,8 @@ from restow.runtime.loop import LoopThread
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from restow.runtime.certificates import Certificates
+
 T = TypeVar("T")
 
 
@@ -36,6 +38,11 @@ class ThreadedCluster:
     def bootstrap_at(self, listener: str) -> str:
         """Return the addresses of the listener with that name, for `bootstrap.servers`."""
         return self._cluster.bootstrap_at(listener)
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """The certificates that brokers show, and one for clients, if they are in a folder."""
+        return self._cluster.certificates
 
     def start(self) -> None:
         """Start all brokers. Returns when every broker knows every other."""

@@ -134,6 +134,21 @@ def test_users_in_short_become_kafkas_configs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("users", "protocol"), [({}, SecurityProtocol.SSL), ({"alice": "a"}, SecurityProtocol.SASL_SSL)]
+)
+def test_folder_of_certificates_makes_the_listener_use_tls(
+    users: dict[str, str], protocol: SecurityProtocol
+) -> None:
+    access = Access.parse([], users, "alice" if users else None, tls="made")
+    doors = Doors.of(access.properties(HOST, [1]), HOST, PORT)
+    assert [each.protocol for each in doors.listeners] == [protocol]
+    files = doors.tls[protocol]
+    assert (files.keystore, files.truststore) == ("made/server.pem", "made/authority.pem")
+    with pytest.raises(InvalidInput, match="uses TLS"):
+        Access.parse(["PLAINTEXT"], {}, tls="made")
+
+
+@pytest.mark.parametrize(
     ("listeners", "users", "broker_user", "why"),
     [
         (["A:TLS"], {}, None, "no listener"),

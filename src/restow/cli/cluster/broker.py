@@ -34,6 +34,10 @@ LISTENER_HELP = (
     "a row. Brokers use the first one themselves."
 )
 SUPER_HELP = "Let this user do everything, and others only what ACLs allow; repeatable."
+TLS_HELP = (
+    "Folder with authority.pem and server.pem, for TLS; made for loopback and --host if it has none. Without "
+    "--listener, clients use TLS."
+)
 USERS_HELP = "File of lines NAME:PASSWORD, with which clients log in by PLAIN or SCRAM."
 _LEVELS = ("debug", "info", "warning", "error")
 
@@ -68,6 +72,7 @@ def command(
         list[str] | None,
         typer.Option(metavar="NAME", help=SUPER_HELP, rich_help_panel=_NETWORK),
     ] = None,
+    tls: Annotated[str | None, typer.Option(metavar="DIR", help=TLS_HELP, rich_help_panel=_NETWORK)] = None,
     without_authentication: Annotated[
         bool, typer.Option("--without-authentication", help=OPEN_HELP, rich_help_panel=_NETWORK)
     ] = False,
@@ -96,11 +101,13 @@ def command(
         raise InvalidInput(f"--log-level: {log_level!r} is not one of {', '.join(_LEVELS)}")
     if host in _EVERYWHERE:
         raise InvalidInput(f"--host: {host!r} is no address that others can reach this broker at: give one")
-    access = Access.parse(listener or (), read_users(users), broker_user, super_user or ())
+    access = Access.parse(listener or (), read_users(users), broker_user, super_user or (), tls)
     ports = [port + each if port else 0 for each in range(len(access.listeners))]
     properties = {**access.properties(host, ports), **parse_configs(config or ())}
     check_reach(properties, host, port, without_authentication=without_authentication)
     address = StoreAddress.parse(store)
+    if access.certificates is not None:
+        access.certificates.make_if_none(host)
     options = BrokerOptions(
         broker_id=broker_id,
         log_dirs=tuple(str(Path(data).absolute() / f"log-{number}") for number in range(log_dirs)),

@@ -81,6 +81,8 @@ def _ready(cluster: EmbeddedCluster, *, as_json: bool) -> Answer:
         for name, bootstrap in cluster.listeners.items():
             at = "" if len(cluster.listeners) == 1 else f" of listener {name}"
             console.print(f"bootstrap servers{at}: {bootstrap}", soft_wrap=True)
+        if cluster.certificates is not None:
+            console.print(f"clients trust: {cluster.certificates.authority}", soft_wrap=True)
 
     return Answer(document=lambda: _document(cluster), draw=draw, as_json=as_json)
 

@@ -10,6 +10,7 @@ from restow.cli.cluster.broker import (
     LISTENER_HELP,
     OPEN_HELP,
     SUPER_HELP,
+    TLS_HELP,
     USERS_HELP,
     check_reach,
     parse_configs,
@@ -33,6 +34,7 @@ Examples:
   $ restow cluster up --brokers 5 --racks a,b,c --log-dirs 2 --data data --port 9092
   $ restow cluster up --port 0 --json --config log.retention.hours=24
   $ restow cluster up --listener LOGIN:SASL_PLAINTEXT --users users.txt
+  $ restow cluster up --tls certificates
 """
 
 _STORAGE, _NETWORK = "Storage", "Network"
@@ -80,6 +82,7 @@ def command(
         list[str] | None,
         typer.Option(metavar="NAME", help=SUPER_HELP, rich_help_panel=_NETWORK),
     ] = None,
+    tls: Annotated[str | None, typer.Option(metavar="DIR", help=TLS_HELP, rich_help_panel=_NETWORK)] = None,
     without_authentication: Annotated[
         bool, typer.Option("--without-authentication", help=OPEN_HELP, rich_help_panel=_NETWORK)
     ] = False,
@@ -99,7 +102,7 @@ def command(
     from restow.runtime.loop import run
 
     who, configs = read_users(users), parse_configs(config or ())
-    access = Access.of_cluster(listener or (), who, "", super_user or ())
+    access = Access.of_cluster(listener or (), who, "", super_user or (), tls)
     shown = {**access.properties(host, [0] * len(access.listeners)), **configs}
     check_reach(shown, host, port, without_authentication=without_authentication)
     asked = Shape(
@@ -122,6 +125,7 @@ def command(
             listeners=listener or (),
             users=who,
             super_users=super_user or (),
+            tls=tls,
         )
         try:
             run(run_until_told(cluster, as_json=as_json))

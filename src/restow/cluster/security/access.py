@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.cluster.security.authorizer import AUTHORIZERS
@@ -11,11 +12,18 @@ from restow.cluster.security.principal import USER, Principal
 from restow.cluster.security.scram import SCRAM_MECHANISMS
 from restow.cluster.security.settings import PLAIN
 from restow.errors import InvalidInput
+from restow.runtime.certificates import Certificates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
+_PROTOCOLS = {
+    (True, False): SecurityProtocol.SASL_PLAINTEXT,
+    (True, True): SecurityProtocol.SASL_SSL,
+    (False, True): SecurityProtocol.SSL,
+}
+"""By whether there are users and certificates."""
 _BROKER_USER = "restow-broker"
 _MODULES = "org.apache.kafka.common.security"
 _LOGIN_MODULES = {PLAIN: f"{_MODULES}.plain.PlainLoginModule"} | dict.fromkeys(
@@ -34,6 +42,8 @@ class Access:
     """The user as whom brokers log in to each other."""
     super_users: tuple[str, ...] = ()
     """Users who may do everything and need no ACLs; without any, there is no authorizer."""
+    certificates: Certificates | None = None
+    """What brokers show at listeners of the protocols SSL and SASL_SSL."""
 
     @classmethod
     def parse(
@@ -42,15 +52,21 @@ class Access:
         users: Mapping[str, str],
         broker_user: str | None = None,
         super_users: Sequence[str] = (),
+        tls: Path | str | None = None,
     ) -> Self:
         """Parse listeners such as `LOGIN:SASL_PLAINTEXT`, or a protocol alone. Raises InvalidInput.
 
-        Users without listeners log in at one listener of the protocol SASL_PLAINTEXT.
+        `tls` is a folder with certificates. Users or certificates without listeners are for one listener.
         """
-        if users and not listeners:
-            listeners = (SecurityProtocol.SASL_PLAINTEXT,)
+        if not listeners and (users or tls is not None):
+            listeners = (_PROTOCOLS[bool(users), tls is not None],)
         found = tuple(map(_listener, listeners))
         names = [name for name, _ in found]
+        if tls is not None and not any(protocol.has_tls for _, protocol in found):
+            raise InvalidInput(
+                f"none of the listeners {', '.join(names)} uses TLS: "
+                "one must be of the protocol SSL or SASL_SSL"
+            )
         if len(set(names)) != len(names):
             raise InvalidInput(f"two listeners have the same name: {', '.join(names)}")
         with_login = [name for name, protocol in found if protocol.has_login]
@@ -71,6 +87,7 @@ class Access:
             users=dict(users),
             broker_user=broker_user,
             super_users=tuple(each if ":" in each else str(Principal(USER, each)) for each in super_users),
+            certificates=None if tls is None else Certificates(Path(tls)),
         )
 
     @classmethod
@@ -80,11 +97,12 @@ class Access:
         users: Mapping[str, str],
         password: str,
         super_users: Sequence[str] = (),
+        tls: Path | str | None = None,
     ) -> Self:
         """Return the same with one user more, the brokers themselves, who have this password."""
         if not users:
-            return cls.parse(listeners, users, None, super_users)
-        return cls.parse(listeners, {**users, _BROKER_USER: password}, _BROKER_USER, super_users)
+            return cls.parse(listeners, users, None, super_users, tls)
+        return cls.parse(listeners, {**users, _BROKER_USER: password}, _BROKER_USER, super_users, tls)
 
     def properties(self, host: str, ports: Sequence[int]) -> dict[str, str]:
         """Return the configs of a broker whose listeners have these ports; none for the default listener."""
@@ -101,6 +119,9 @@ class Access:
             "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in self.listeners),
             "inter.broker.listener.name": self.listeners[0][0],
         }
+        if self.certificates is not None:
+            found["ssl.keystore.location"] = str(self.certificates.server)
+            found["ssl.truststore.location"] = str(self.certificates.authority)
         if self.users:
             found["sasl.enabled.mechanisms"] = ",".join(_LOGIN_MODULES)
             found["sasl.mechanism.inter.broker.protocol"] = PLAIN
