@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,14 @@ from restow.execute.progress.outcome import Ending
 from restow.execute.progress.status import RunEvent, RunListener
 from restow.execute.run import start
 from restow.execute.run.options import run_options
+from restow.model import Limits, TopicPartition
 from restow.plan import plan
+from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.chance import SeededChance
 from restow.sim.admin import connected_admin, run_context
 from restow.sim.client import SimClient
 from restow.sim.clock import NodeClock
-from restow.sim.cluster import SimCluster
+from restow.sim.cluster import SimCluster, SimulatedClusterSettings
 from restow.sim.disk import SimDisk
 from restow.sim.loop import run
 from restow.sim.process import SimProcess
@@ -23,6 +26,7 @@ from restow.sim.producer import SimProducer
 from restow.snapshot import capture
 
 if TYPE_CHECKING:
+    from restow.execute.progress.outcome import RunOutcome
     from restow.model import Plan, Snapshot
 
 TOPIC = "orders"
@@ -41,11 +45,11 @@ class Heard:
         return RunListener(event=self.events.append, status=lambda _: None)
 
 
-async def fill(cluster: SimCluster) -> None:
+async def fill(cluster: SimCluster, partitions: int = PARTITIONS) -> None:
     client = SimClient("producer", cluster.network, NodeClock())
     producer = SimProducer(client, cluster.nodes, TOPIC)
-    for number in range(PARTITIONS * 10):
-        producer.put(number % PARTITIONS, b"x" * RECORD_BYTES)
+    for number in range(partitions * 10):
+        producer.put(number % partitions, b"x" * RECORD_BYTES)
     while not producer.is_idle:
         await producer.round()
         await client.clock.sleep(0.1)
@@ -86,3 +90,54 @@ def test_executor_drains_a_broker_under_a_throttle_and_restores_the_configs() ->
     ]
     assert ("follower.replication.throttled.rate", "20000") in throttles
     assert ("follower.replication.throttled.rate", None) in throttles
+
+
+def test_run_goes_on_beside_a_dead_target_gives_up_and_is_resumed_when_it_is_back() -> None:
+    """Broker 3 dies with the first two moves on their way to it, which is all that the plan allows."""
+    targets = [(0, 1, 3), (0, 1, 3), (0, 1, 4), (0, 1, 4)]
+    small = {f"replica.fetch.{each}max.bytes": str(RECORD_BYTES) for each in ("", "response.")}
+
+    async def main() -> tuple[list[RunOutcome], list[Snapshot], Heard]:
+        heard, outcomes, seen = Heard(), [], []
+        async with SimCluster(5, SimulatedClusterSettings(properties=small)) as cluster:
+            disk, clock = SimDisk(SeededChance("tool")), NodeClock()
+            process = SimProcess("tool", cluster.network, disk)
+            async with connected_admin(process, cluster.network, clock, cluster.nodes) as admin:
+                by_hand = dict(enumerate([(0, 1, 2)] * len(targets)))
+                await admin.create_topics([NewTopic(name=TOPIC, by_hand=by_hand)])
+                for _ in range(3):  # at first, brokers let a batch of each partition through
+                    await fill(cluster, len(targets))
+                world = run_context(process, admin, clock, disk, SeededChance("executor"))
+                seen.append(await capture(admin, clock))
+                wanted = [
+                    Target(partition=TopicPartition(TOPIC, number), replicas=replicas)
+                    for number, replicas in enumerate(targets)
+                ]
+                limits = Limits(moves_in=2, moves_out=2)
+                plan = plan_from_targets(seen[0], wanted, created_ms=1, limits=limits)
+                options = run_options(throttle="20kB/s", max_under_replicated=-1, give_up_after=40)
+                begun = asyncio.create_task(start.execute(world, plan, options, heard.listener))
+                while sum(each.kind == "begun" for each in heard.events) < 2:
+                    await clock.sleep(0.1)
+                await cluster.nodes[3].kill()
+                outcomes.append(await begun)
+                seen.append(await capture(admin, clock))
+                await cluster.nodes[3].start_until_up(print)
+                outcomes.append(await start.resume(world, options, heard.listener))
+                seen.append(await capture(admin, clock))
+        return outcomes, seen, heard
+
+    (stuck, done), (before, between, after), heard = run(main())
+    assert stuck.ending is Ending.STUCK, stuck
+    assert stuck.reason.endswith(" to 3: dead target: broker 3 is not there")
+    assert {str(name) for name in stuck.under_way} == {"orders-0", "orders-1"}
+    now = [between.partition(TopicPartition(TOPIC, number)) for number in range(4)]
+    assert [each is not None and each.moving for each in now] == [True, True, False, False]
+    assert {each.facts["partition"] for each in heard.events if each.kind == "blocked"} == {
+        "orders-0",
+        "orders-1",
+    }
+    assert done.is_good, done
+    (moved,) = [topic for topic in after.topics if topic.name == TOPIC]
+    assert [each.replicas for each in moved.partitions] == targets
+    assert configs_of(after) == configs_of(before)

@@ -9,7 +9,8 @@ import pytest
 from restow.client import PartitionReassignment
 from restow.execute.progress.observation import Observation
 from restow.execute.progress.progress import BrokerPart, DirPart, RunProgress
-from restow.execute.progress.stuck import Cause
+from restow.execute.progress.stuck import Cause, Stall
+from restow.execute.progress.waited import why_nothing_copies
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import ANY_DIR, Copy, LogDir, Partition, Step, TopicPartition
 from restow.plan.schedule.traffic import Channel, Way
@@ -212,6 +213,49 @@ def test_throttle_below_the_produced_bytes_is_a_cause() -> None:
     grows = [observation(second, second * 10, size=1000 + second * 20) for second in range(0, 60, 10)]
     assert causes(*grows, throttle=10) == [Cause.THROTTLE]
     assert causes(*grows) == []
+
+
+def test_slow_replica_counts_as_one_that_moves() -> None:
+    """Its bytes come, though too slowly: nobody may say that nothing could move."""
+    progress = RunProgress(stall_s=30)
+    progress.expect([STEP], LIES)
+    for second in range(0, 60, 10):
+        seen = observation(second, second * 10, size=1000 + second * 20)
+        report = progress.report(seen, [STEP], throttle=ThrottleRates(rate=10))
+    assert [each.stall for each in report.still] == [Stall.SLOW]
+    assert why_nothing_copies(report) is None
+
+
+def test_time_without_a_byte_begins_when_a_dead_broker_is_back() -> None:
+    away = frozenset({1, 2})
+    dead = [replace(observation(second, 0, alive=away), dirs={}) for second in (10, 50, 100)]
+    assert causes(observation(0, 5), *dead, observation(101, 5)) == []
+    assert causes(observation(0, 5), *dead, observation(131, 5)) == [Cause.NO_PROGRESS]
+
+
+@pytest.mark.parametrize(
+    ("alive", "at_s", "told"),
+    [
+        (frozenset({1, 2, 3}), 29, []),
+        (
+            frozenset({1, 2, 3}),
+            31,
+            [
+                "t-0 to 1: no progress: all is copied, and the replica on broker 1 is not in sync for 31 s",
+            ],
+        ),
+        (frozenset({2, 3}), 1, ["t-0 to 1: dead target: broker 1 is not there"]),
+    ],
+)
+def test_copied_step_waits_for_a_replica_that_stays(
+    alive: frozenset[int], at_s: float, told: list[str]
+) -> None:
+    """Kafka ends a move when all replicas that it leaves are in sync."""
+    progress = RunProgress(stall_s=30)
+    progress.expect([STEP], LIES)
+    copied = [observation(second, 1000, alive=alive, leader=2, isr=(2, 3)) for second in (0, at_s)]
+    reports = [progress.report(each, [STEP]) for each in copied]
+    assert [str(each) for each in reports[-1].still] == told
 
 
 def test_throttle_of_another_tool_is_named() -> None:

@@ -114,6 +114,39 @@ def test_step_that_has_stopped_copying_blocks_none_but_keeps_its_space(end: str)
         assert admission.hindrance(third) == "broker 2 is receiving 1 replicas"
 
 
+@pytest.mark.parametrize("end", ["finish", "give_up"])
+def test_blocked_step_gives_up_its_places_but_keeps_its_space(end: str) -> None:
+    snapshot = cluster([(0, 1)] * 3, size=30 * GB, total=100 * GB, used={2: 40 * GB})
+    first, second, third = (steps_of(each)[0] for each in moves(snapshot, [(0, 2), (0, 3), (0, 2)]))
+    admission = Admission(snapshot, Limits(moves_in=1, moves_out=1))
+    admission.begin(first)
+    assert admission.hindrance(second) == "broker 0 is sending 1 replicas"
+    assert [admission.block(first), admission.block(first)] == [True, False]
+    assert admission.idle
+    assert admission.hindrance(third) == "/d of broker 2 would be filled past 90%"
+    admission.see({first.partition: snapshot.topics[0].partitions[0]._replace(leader=1)})
+    admission.begin(second)
+    assert [admission.unblock(first), admission.unblock(first)] == [True, False]
+    assert [admission.busy(admission.route(each)) is None for each in (second, third)] == [False, False]
+    getattr(admission, end)(first)
+    admission.finish(second)
+    assert (admission.hindrance(third) is None) == (end == "give_up")
+
+
+def test_step_that_ends_while_it_is_blocked_leaves_no_count_behind() -> None:
+    snapshot = cluster([(0, 1)] * 2)
+    first, second = (steps_of(each)[0] for each in moves(snapshot, [(0, 2)] * 2))
+    admission = Admission(snapshot, Limits(moves_in=1, moves_out=1))
+    for end in (admission.give_up, admission.finish):
+        admission.begin(first)
+        admission.block(first)
+        admission.fork().finish(first)
+        end(first)
+        assert admission.hindrance(second) is None
+    admission.begin(second)
+    assert admission.busy(admission.route(first)) == "broker 2 is receiving 1 replicas"
+
+
 def test_step_already_under_way_is_counted() -> None:
     snapshot = cluster([(0, 1)] * 3)
     first, second, third = (steps_of(each)[0] for each in moves(snapshot, [(0, 2)] * 3))

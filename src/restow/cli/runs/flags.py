@@ -93,7 +93,7 @@ class SafetyOptions:
     ] = None
     give_up_after: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=1, help="End the run when no move could start for this long."),
+        typer.Option(metavar="SECONDS", min=1, help="End the run when nothing could move for this long."),
     ] = 600
 
 

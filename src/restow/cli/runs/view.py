@@ -11,7 +11,8 @@ from rich.text import Text
 from restow.cli.shared.drawing import PRETTY, bar, clean
 from restow.cli.shared.tables import BAR, LABEL, NAME, NUMBER, Grid
 from restow.execute.predict.prediction import error_told, range_told
-from restow.sizes import count, human_bytes, human_duration
+from restow.execute.progress.waited import why_nothing_copies
+from restow.sizes import count, human_bytes, human_duration, some
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -83,7 +84,8 @@ def _bytes(status: RunStatus) -> Text:
     elif status.paused and report.eta_s is None:
         left = "   time left unknown while paused"
     elif report.eta_s is None and (status.waits or report.still):
-        left = "   time left unknown while nothing can move"
+        some_move = not status.waits and why_nothing_copies(report) is None
+        left = f"   time left unknown while {'not all' if some_move else 'nothing'} can move"
     text = Text(f"{_bar(report.done_bytes, report.to_do_bytes)} ", style="green")
     text.append(
         f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}   "
@@ -226,6 +228,8 @@ def draw_outcome(page: Console, outcome: RunOutcome) -> None:
     if outcome.summary is not None:
         for name, words in rows_of(outcome.summary):
             page.print(f"{name:<10}{words}")
+    if outcome.under_way:
+        page.print(f"left under way: {clean(some(outcome.under_way))}")
     for partition, why in list(outcome.dropped.items())[:_SHOWN]:
         page.print(f"left out: {clean(str(partition))}: {clean(why)}")
     if len(outcome.dropped) > _SHOWN:

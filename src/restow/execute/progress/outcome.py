@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING
 
 from restow.html.page import paragraph, table
 from restow.plan.drift import REBASE
-from restow.sizes import count
+from restow.sizes import count, some
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from restow.execute.journal.ledger import RunLedger
     from restow.execute.predict.prediction import Prediction
     from restow.model import TopicPartition
 
@@ -42,6 +43,12 @@ _NEXT = {
     Ending.LOST: "when the cluster can be reached again: `restow resume`, or `restow cancel`",
     Ending.FAILED: "`restow resume` when the cause is gone; or `restow cancel`, or `restow doctor --fix`",
 }
+
+_STUCK_UNDER_WAY = (
+    "{moves} left under way{throttled}. Remove what hinders it, then `restow resume`; or `restow cancel` to "
+    "take back what is under way"
+)
+_UNDO_ALL = "or `restow undo` for all of it"
 
 _WITHOUT_UNDO = {
     Ending.DONE: "every move of the plan is done",
@@ -129,11 +136,24 @@ class RunOutcome:
     dropped: Mapping[TopicPartition, str] = field(default_factory=dict)
     taken: frozenset[TopicPartition] = frozenset()
     """Dropped partitions that somebody else has changed: `restow resume` would drop them again."""
+    under_way: tuple[TopicPartition, ...] = ()
+    """Partitions whose moves are left under way: they go on by themselves as soon as they can."""
     throttles_left: tuple[str, ...] = ()
     """Throttle configs that could not be restored yet; they are in the journal."""
     summary: Summary | None = None
     no_undo: str | None = None
     """Why `restow undo` would be refused now; None if it would not, or if that was not checked."""
+
+    def with_rest(self, ledger: RunLedger, summary: Summary) -> RunOutcome:
+        """Return the outcome with what the run has left behind, by its journal."""
+        return replace(
+            self,
+            dropped=ledger.dropped,
+            taken=ledger.taken,
+            under_way=tuple(ledger.in_progress),
+            throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
+            summary=summary,
+        )
 
     @property
     def run(self) -> str:
@@ -148,6 +168,10 @@ class RunOutcome:
     @property
     def next(self) -> str:
         """Say what to do now."""
+        if self.ending is Ending.STUCK and self.under_way:
+            throttled = ", throttled" if self.throttles_left else ""
+            told = _STUCK_UNDER_WAY.format(moves=count(len(self.under_way), "move"), throttled=throttled)
+            return f"{told}; {self._undo_told or _UNDO_ALL}"
         if self.throttles_left and self.ending not in (Ending.LEFT, Ending.LOST, Ending.FAILED):
             settings = count(len(self.throttles_left), "throttle setting")
             return (
@@ -168,6 +192,7 @@ class RunOutcome:
     def _repr_html_(self) -> str:
         rows = [] if self.summary is None else list(self.summary.document().items())
         rows += [(f"left out: {partition}", why) for partition, why in self.dropped.items()]
+        rows += [("left under way", some(self.under_way))] if self.under_way else []
         reason = f": {self.reason}" if self.reason else ""
         return paragraph(f"{self.ending.value}{reason}") + table(("", ""), rows) + paragraph(self.next)
 
@@ -176,6 +201,7 @@ class RunOutcome:
             "outcome": self.ending.value,
             "reason": self.reason,
             "dropped": {str(partition): reason for partition, reason in self.dropped.items()},
+            "under_way": [str(partition) for partition in self.under_way],
             "throttles_left": list(self.throttles_left),
             "next": self.next,
             "summary": None if self.summary is None else self.summary.document(),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from restow.execute.predict.rest import RestOfRun
 from restow.execute.progress.speeds import Speeds, of_all
-from restow.execute.progress.stuck import History, StuckReplica, why_stuck
+from restow.execute.progress.stuck import Stall, Stalls
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import ANY_DIR
 from restow.plan.schedule.traffic import Channel, Traffic, Way
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from restow.execute.progress.observation import Observation
+    from restow.execute.progress.stuck import StepStall, StuckReplica
     from restow.model import BrokerId, Snapshot, Step, TopicPartition
 
 
@@ -117,7 +118,7 @@ class RunProgress:
     """Tracks all replicas to copy through one observation after the other."""
 
     def __init__(self, stall_s: float) -> None:
-        self._stall_s = stall_s
+        self._stalls = Stalls(stall_s)
         self._jobs: dict[Step, tuple[Job, ...]] = {}
         self._last: dict[Job, Copying] = {}
         self._observation: Observation | None = None
@@ -130,7 +131,6 @@ class RunProgress:
         """Bytes copied since this run began, as of the last report."""
         self._dirs_done: Counter[tuple[BrokerId, str]] = Counter()
         self._fresh: list[_Arrived] = []
-        self._history: dict[Job, History] = {}
         self._speeds = Speeds()
         self._begun: dict[Step, float] = {}
 
@@ -168,15 +168,14 @@ class RunProgress:
     def forget(self, steps: Iterable[Step]) -> None:
         """Remove steps that will not be carried out."""
         for step in steps:
-            for job in self._jobs.pop(step, ()):
-                self._let_go(job)
+            self._let_go(step)
 
     def finish(self, step: Step, at_s: float) -> None:
         """Count a step as completed."""
         begun_s = self._begun.pop(step, None)
         if begun_s is not None:
             self._speeds.step_took(at_s - begun_s, step.size_bytes)
-        for job in self._jobs.pop(step, ()):
+        for job in self._jobs.get(step, ()):
             last = self._last.get(job)
             if last is None and self._observation is not None:
                 last = _copying(job, step, self._observation)
@@ -185,7 +184,7 @@ class RunProgress:
             self._count(arrived, size)
             _add(self._found_done, job, sender, self._found.get(job, 0))
             self._fresh.append(arrived)
-            self._let_go(job)
+        self._let_go(step)
 
     def report(
         self,
@@ -197,8 +196,12 @@ class RunProgress:
         time_left: Callable[[RestOfRun], float | None] = lambda _: None,
         paused: bool = False,
     ) -> ProgressReport:
-        """Return the progress. A paused run with waiting steps has no `time_left`: when will it go on?"""
-        throttle, in_progress = throttle or ThrottleRates(), tuple(in_progress)
+        """Return the progress.
+
+        A paused run with waiting steps has no `time_left`, nor has one that waits for a broker to come back:
+        when will it go on?
+        """
+        in_progress = tuple(in_progress)
         self._observation = observation
         self._settle(observation)
         copying, waiting = self._look(observation, in_progress)
@@ -217,16 +220,35 @@ class RunProgress:
         self._speeds.see(observation.at_s, done, _busy(copying))
         rates = self._speeds.recent()
         rest = RestOfRun(observation, in_progress, copying, waiting, left, self._speeds)
+        stalls = self.stalls(observation, in_progress, throttle, foreign_rates)
+        blocked = any(each.stall is Stall.BLOCKED for each in stalls.values())
+        unknown = paused or blocked or any(_waits_for_a_broker(each, observation) for each in waiting)
         return ProgressReport(
             done_bytes=done.copied_bytes,
             to_do_bytes=done.copied_bytes + left.copied_bytes,
             rate=of_all(rates),
-            eta_s=None if paused else time_left(rest),
+            eta_s=None if unknown else time_left(rest),
             brokers=_broker_parts(done, left, copying, rates),
             copying=copying,
-            still=tuple(self._still(copying, observation, throttle, foreign_rates or {})),
+            still=tuple(replica for each in stalls.values() for replica in each.replicas),
             dirs=self._dir_parts(copying, waiting),
         )
+
+    def stalls(
+        self,
+        observation: Observation,
+        in_progress: Iterable[Step],
+        throttle: ThrottleRates | None = None,
+        foreign_rates: Mapping[BrokerId, int] | None = None,
+    ) -> dict[Step, StepStall]:
+        """Return the steps under way that have a stalled replica."""
+        throttle, foreign = throttle or ThrottleRates(), foreign_rates or {}
+        found = {}
+        for step in in_progress:
+            copying = [_copying(job, step, observation) for job in self._jobs.get(step, ())]
+            if (stall := self._stalls.see(step, copying, observation, throttle, foreign)) is not None:
+                found[step] = stall
+        return found
 
     def _look(
         self, observation: Observation, in_progress: Iterable[Step]
@@ -261,28 +283,6 @@ class RunProgress:
         if job.log_dir is not None:
             self._dirs_done[job.broker, job.log_dir] += size_bytes
 
-    def _still(
-        self,
-        copying: Iterable[Copying],
-        observation: Observation,
-        throttle: ThrottleRates,
-        foreign: Mapping[BrokerId, int],
-    ) -> Iterator[StuckReplica]:
-        for each in copying:
-            history = self._history.setdefault(each.job, History())
-            history.add(observation.at_s, each.copied_bytes, each.size_bytes)
-            within = each.log_dir is not None
-            found = why_stuck(
-                each,
-                history,
-                observation,
-                stall_s=self._stall_s,
-                throttle=throttle.dir_rate if within else throttle.rate,
-                foreign={} if within else foreign,
-            )
-            if found is not None:
-                yield found
-
     def _dir_parts(self, copying: Iterable[Copying], waiting: Iterable[Copying]) -> tuple[DirPart, ...]:
         done, to_do = Counter(self._dirs_done), Counter(self._dirs_done)
         for each in (*copying, *waiting):
@@ -301,9 +301,11 @@ class RunProgress:
             for place in sorted(to_do)
         )
 
-    def _let_go(self, job: Job) -> None:
-        self._history.pop(job, None)
-        self._last.pop(job, None)
+    def _let_go(self, step: Step) -> None:
+        jobs = self._jobs.pop(step, ())
+        self._stalls.forget(step, jobs)
+        for job in jobs:
+            self._last.pop(job, None)
 
 
 def places(snapshot: Snapshot, partition: TopicPartition) -> dict[BrokerId, str]:
@@ -337,6 +339,11 @@ def _copying(job: Job, step: Step, observation: Observation, *, waits: bool = Fa
         log_dir=job.log_dir,
         answered=job.broker in observation.dirs,
     )
+
+
+def _waits_for_a_broker(replica: Copying, observation: Observation) -> bool:
+    """Return whether a replica that waits for its turn cannot be copied before a broker is back."""
+    return replica.broker not in observation.alive or replica.leader not in observation.alive
 
 
 def _add(traffic: Traffic, job: Job, sender: BrokerId | None, size_bytes: int) -> None:

@@ -14,7 +14,7 @@ from restow.execute.predict.prediction import CopiedCurve, PredictedNow, predict
 from restow.execute.predict.rest import TimeLeft
 from restow.execute.progress.outcome import Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, ProgressReport
-from restow.execute.progress.stuck import Cause, StuckReplica
+from restow.execute.progress.stuck import Cause, Stall, StuckReplica
 from restow.execute.progress.waited import WaitedTime, why_nothing_copies
 from restow.model import TopicPartition
 from restow.plan.drift import REMADE
@@ -125,7 +125,12 @@ class RunStatus:
                 for each in report.copying
             ],
             "still": [
-                {**asdict(each), "partition": str(each.partition), "cause": each.cause.value}
+                {
+                    **asdict(each),
+                    "partition": str(each.partition),
+                    "cause": each.cause.value,
+                    "stall": each.stall.name.lower(),
+                }
                 for each in report.still
             ],
         }
@@ -163,6 +168,7 @@ def status_of(document: Mapping[str, Any]) -> RunStatus:
                 cause=Cause(each["cause"]),
                 evidence=str(each["evidence"]),
                 advice=str(each["advice"]),
+                stall=Stall[each.get("stall", "still").upper()],
             )
             for each in document["still"]
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.execute.progress.stuck import Stall
 from restow.sizes import human_duration
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class WaitedTime:
 
 
 def why_nothing_copies(report: ProgressReport) -> str | None:
-    """Say why the first replica under way is stalled; None if one of them makes progress."""
+    """Say why the first replica under way stands still; None if one of them makes progress."""
     copying = sum(not each.in_sync for each in report.copying)
-    return str(report.still[0]) if report.still and len(report.still) >= copying else None
+    still = [each for each in report.still if each.stall is not Stall.SLOW]
+    return str(still[0]) if still and len(still) >= copying else None

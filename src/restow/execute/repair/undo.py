@@ -19,7 +19,7 @@ from restow.plan.schedule.schedule import steps_of, waves_of
 from restow.sizes import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from restow.client import Admin, PartitionReassignment
     from restow.execute.journal.ledger import RunJournal, RunLedger
@@ -43,10 +43,16 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
     arrived = {step.partition: turn for turn, step in enumerate(run.ledger.finished)}
     moves: list[Move] = []
     problems: list[str] = []
+    gone = _gone_before(plan)
     strangers = remade(run.ledger.topic_ids, ids_of(snapshot))
     changed = [m for m in plan.moves if m.partition in run.ledger.submitted - run.ledger.found]
     for move in sorted(changed, key=lambda each: -arrived.get(each.partition, -1)):
-        now = _at_rest(snapshot.partition(move.partition), run.ledger.in_progress.get(move.partition))
+        now, step = snapshot.partition(move.partition), run.ledger.in_progress.get(move.partition)
+        if now is not None and now.moving and step is not None:
+            if why := _why_not_cancelled(step, snapshot.broker, gone):
+                problems.append(f"{move.partition} cannot be taken back: {why}")
+                continue
+            now = _at_rest(now, step)
         if now is None:
             problems.append(f"{move.partition} does not exist any more")
             continue
@@ -77,10 +83,8 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
     )
 
 
-def _at_rest(now: Partition | None, in_progress: Step | None) -> Partition | None:
+def _at_rest(now: Partition, in_progress: Step) -> Partition:
     """Return the partition as it will be once our own move of it is cancelled, which `undo` does first."""
-    if now is None or in_progress is None or not now.moving:
-        return now
     moving = ReplicaAssignment(now.replicas, now.adding, now.removing)
     ours = moving.target == in_progress.after and set(moving.origin) == set(in_progress.before)
     return now._replace(replicas=in_progress.before, adding=(), removing=()) if ours else now
@@ -188,12 +192,8 @@ async def cancel_moves(
         if target is not None and target != step.after:
             taken.others[step.partition] = f"somebody else is moving it to {list(target)}"
             continue
-        known = gone.get(step.partition, frozenset())
-        dead = [broker for broker in step.before if broker not in alive and broker not in known]
-        if alive.isdisjoint(step.before):
-            taken.refused[step.partition] = "none of its original replicas is there"
-        elif dead:
-            taken.refused[step.partition] = f"its original replica on broker {dead[0]} is not there"
+        if why := _why_not_cancelled(step, alive, gone):
+            taken.refused[step.partition] = why
         else:
             able[step.partition] = step
     if not able:
@@ -230,6 +230,17 @@ async def cancel_moves(
         book.write("cancelled", partitions=[list(name) for name in taken.back])
     await _reorder(admin, clock, book, reorder, alive)
     return taken
+
+
+def _why_not_cancelled(
+    step: Step, alive: Collection[BrokerId], gone: Mapping[TopicPartition, frozenset[BrokerId]]
+) -> str | None:
+    """Say why a step under way cannot be taken back; `gone` are replicas that were down before the plan."""
+    dead = [broker for broker in step.before if broker not in alive]
+    if len(dead) == len(step.before):
+        return "none of its original replicas is there"
+    lost = [broker for broker in dead if broker not in gone.get(step.partition, frozenset())]
+    return f"its original replica on broker {lost[0]} is not there" if lost else None
 
 
 def _gone_before(plan: Plan) -> dict[TopicPartition, frozenset[BrokerId]]:

@@ -34,6 +34,7 @@ from restow.execute.run.other_tools import (
     dir_taken,
     look_at,
 )
+from restow.execute.run.standstill import Standstill
 from restow.execute.run.steps import chains_of, partitions_now
 from restow.execute.throttle.pace import Pace
 from restow.execute.throttle.throttling import Throttling
@@ -110,6 +111,8 @@ class Executor:
         self._strange, self._adopted = chains.strange, chains.in_progress
         self._snapshot = snapshot
         self._patience = GiveUpTimer(clock, options, self.tell)
+        standing = self._progress, self._schedule, self._in_progress, self._holding
+        self._standstill = Standstill(*standing, self.tell)
 
     def tell(self, kind: str, **facts: object) -> None:
         """Report an event to the listener."""
@@ -182,8 +185,7 @@ class Executor:
                 return None
             ending = Ending.IN_PART if self._run_journal.ledger.dropped else Ending.DONE
             return RunOutcome(ending=ending)
-        idle = not self._in_progress and not self._paused and self._schedule.left > 0
-        return self._patience.stuck(self._schedule.why_stuck() if idle else None, idle=idle)
+        return self._patience.stuck(None if self.pace.paused else self._standstill.why_nothing_moves())
 
     async def _survey(self) -> bool:
         """Look at the whole cluster; the longer a look takes, the longer the pause before the next."""
@@ -200,6 +202,7 @@ class Executor:
         self._survey_took_s = self._surveyed_s - began_s
         self.pace.see(self._observation, self._in_progress.steps)
         self._schedule.see(self._observation.partitions)
+        self._standstill.see(self._observation)
         self._drop_remade(remade(self._run_journal.ledger.topic_ids, self._observation.topic_ids))
         observation = self._observation
         seen = Seen(
@@ -387,12 +390,8 @@ class Executor:
         self._run_journal.write("ended", **how, **self._reporter.lessons())
         self._report(outcome.ending.value)
         ledger = self._run_journal.ledger
-        outcome = replace(
-            outcome,
-            dropped=ledger.dropped,
-            taken=ledger.taken,
-            throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
-            summary=self._reporter.summary(ledger, done=outcome.ending is Ending.DONE),
+        outcome = outcome.with_rest(
+            ledger, self._reporter.summary(ledger, done=outcome.ending is Ending.DONE)
         )
         self.tell("ended", **outcome.document())
         return outcome

@@ -1,4 +1,4 @@
-"""Decide how long a run waits: before a retry, without an answer, with nothing to begin."""
+"""Decide how long a run waits: before a retry, without an answer, with nothing that moves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class GiveUpTimer:
-    """Measures how long the cluster has not answered, and how long nothing could begin."""
+    """Measures how long the cluster has not answered, and how long nothing could move."""
 
     def __init__(self, clock: Clock, options: RunOptions, tell: Tell) -> None:
         self._clock, self._options, self._tell = clock, options, tell
@@ -43,9 +43,11 @@ class GiveUpTimer:
             return None
         return RunOutcome(ending=Ending.LOST, reason=str(error))
 
-    def stuck(self, why: str | None, *, idle: bool) -> RunOutcome | None:
-        """Return an outcome if nothing has been under way for too long, although the run is not paused."""
-        if not idle:
+    def stuck(self, why: str | None) -> RunOutcome | None:
+        """Return an outcome if nothing could move for too long; `why` is None if something can or the run is
+        paused.
+        """
+        if why is None:
             self._stuck_since_s = None
             return None
         now_s = self._clock.monotonic_s()
@@ -53,7 +55,7 @@ class GiveUpTimer:
             self._stuck_since_s = now_s
         if now_s - self._stuck_since_s < self._options.give_up_s:
             return None
-        return RunOutcome(ending=Ending.STUCK, reason=why or "nothing may begin")
+        return RunOutcome(ending=Ending.STUCK, reason=why)
 
 
 _TRIES = 5
@@ -79,6 +81,15 @@ class WaitReasons:
     def settle(self, partition: TopicPartition) -> None:
         """Let nothing wait for a partition any longer."""
         self._ordinary.discard(partition)
+        self.unhinder(partition)
+
+    def hinder(self, partition: TopicPartition) -> None:
+        """Note that the cluster keeps an ordinary partition from moving, or from going on."""
+        if partition in self._ordinary:
+            self._hindered_since_s.setdefault(partition, self._clock.monotonic_s())
+
+    def unhinder(self, partition: TopicPartition) -> None:
+        """Note that a partition can move, or go on."""
         self._hindered_since_s.pop(partition, None)
 
     def refuse(self, step: Step, why: str) -> bool:
@@ -90,7 +101,7 @@ class WaitReasons:
     def reason(
         self, step: Step, observation: Observation | None, *, busy: bool, throttled: bool = False
     ) -> str | None:
-        """Say why a step waits; `busy` if any step is under way, `throttled` if it needs a throttle."""
+        """Say why a step waits; `busy` if any step copies, `throttled` if it needs a throttle."""
         name, now_s = step.partition, self._clock.monotonic_s()
         _, until_s, why = self._refusals.get(name, (0, 0.0, ""))
         if now_s < until_s:
@@ -108,8 +119,7 @@ class WaitReasons:
             return None
         hindrance = observation.hindrance(step)
         if hindrance is None:
-            self._hindered_since_s.pop(name, None)
+            self.unhinder(name)
             return observation.cannot_throttle(step) if throttled else None
-        if name in self._ordinary:
-            self._hindered_since_s.setdefault(name, now_s)
+        self.hinder(name)
         return hindrance

@@ -49,7 +49,7 @@ class RunOptions:
     stall_s: float = 30.0
     """A replica without progress for this long is stalled."""
     give_up_s: float = 600.0
-    """The run ends after this long with nothing under way and nothing that may begin."""
+    """The run ends after this long in which nothing under way could go on, and nothing else begin."""
     patience_s: float = 300.0
     """The run ends after the cluster has been unreachable for this long."""
     predicts: bool = True
@@ -84,7 +84,7 @@ class RunFlags(TypedDict, total=False):
     elect: bool
     """Elect preferred leaders once they are in sync. Default True."""
     give_up_after: float
-    """End the run when nothing may begin for this many seconds. Default 600."""
+    """End the run when nothing could move for this many seconds. Default 600."""
 
 
 def run_options(

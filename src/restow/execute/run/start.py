@@ -307,7 +307,7 @@ async def _run(
             return str(error)
         except ClientError:
             return None
-        return None if plan.moves else "this run has changed nothing"
+        return None if plan.moves or ledger.in_progress else "this run has changed nothing"
 
     executor = Executor(
         world.admin, world.clock, book, snapshot, options, control, watcher, mark, why_no_undo, foreseen

@@ -58,19 +58,23 @@ class Admission:
         self._into: Counter[BrokerId] = Counter()
         self._out_of: Counter[BrokerId] = Counter()
         self._admitted: dict[TopicPartition, _Admitted] = {}
+        self._blocked: set[TopicPartition] = set()
+        """Partitions among those whose step can copy nothing now: their routes are not counted."""
 
     def fork(self) -> Admission:
         """Return the same state, to look ahead from here: only limits and room hold steps back in it."""
         other = copy(self)
         other.held, other.log_dirs = None, self.log_dirs.fork()
         into, out_of = Counter(self._into), Counter(self._out_of)
-        vars(other).update(_into=into, _out_of=out_of, _admitted=dict(self._admitted))
+        vars(other).update(
+            _into=into, _out_of=out_of, _admitted=dict(self._admitted), _blocked=set(self._blocked)
+        )
         return other
 
     @property
     def idle(self) -> bool:
-        """Whether no step is admitted that has not ended."""
-        return not self._admitted
+        """Whether no step is admitted that has not ended, but for those that are blocked."""
+        return len(self._admitted) == len(self._blocked)
 
     def has_admitted(self, step: Step) -> bool:
         """Return whether this step has begun, for this object, and has not ended."""
@@ -90,10 +94,7 @@ class Admission:
         for name, admitted in self._admitted.items():
             leader = partitions[name].leader if name in partitions else None
             if leader is not None and admitted.route.sender not in (None, leader):
-                route = admitted.route._replace(sender=leader)
-                self._count(admitted.route, -1)
-                self._count(route, 1)
-                self._admitted[name] = admitted._replace(route=route)
+                self._change_route(name, admitted.route._replace(sender=leader))
 
     def _latest(self, name: TopicPartition) -> Partition | None:
         return self._seen.get(name) or self._snapshot.partition(name)
@@ -149,21 +150,51 @@ class Admission:
 
     def let_go(self, step: Step) -> None:
         """Let other steps copy, although the outcome of this one is not known yet: its copying has ended."""
-        admitted = self._admitted[step.partition]
-        self._count(admitted.route, -1)
-        self._admitted[step.partition] = admitted._replace(route=NOWHERE)
+        self._change_route(step.partition, NOWHERE)
+
+    def block(self, step: Step) -> bool:
+        """Let other steps copy while this one cannot, because a broker or a log dir is gone; return whether
+        that is new.
+
+        It keeps its room in log dirs: it may go on at any moment.
+        """
+        if step.partition in self._blocked:
+            return False
+        self._count(self._admitted[step.partition].route, -1)
+        self._blocked.add(step.partition)
+        return True
+
+    def unblock(self, step: Step) -> bool:
+        """Count a step again that can go on, even if its brokers then have more under way than they may;
+        return whether it was blocked.
+        """
+        if step.partition not in self._blocked:
+            return False
+        self._blocked.remove(step.partition)
+        self._count(self._admitted[step.partition].route, 1)
+        return True
 
     def finish(self, step: Step) -> None:
         """Count a step as completed."""
-        admitted = self._admitted.pop(step.partition)
-        self._count(admitted.route, -1)
-        self.log_dirs.finish(step, admitted.arrivals)
+        self.log_dirs.finish(step, self._leave(step))
 
     def give_up(self, step: Step) -> None:
         """Count a step as cancelled: its copies are gone again."""
+        self.log_dirs.give_back(step, self._leave(step))
+
+    def _leave(self, step: Step) -> dict[BrokerId, str]:
+        """Remove a step from those under way; return the log dirs that it copied into."""
+        self.unblock(step)
         admitted = self._admitted.pop(step.partition)
         self._count(admitted.route, -1)
-        self.log_dirs.give_back(step, admitted.arrivals)
+        return admitted.arrivals
+
+    def _change_route(self, name: TopicPartition, route: Route) -> None:
+        admitted = self._admitted[name]
+        if name not in self._blocked:
+            self._count(admitted.route, -1)
+            self._count(route, 1)
+        self._admitted[name] = admitted._replace(route=route)
 
     def _count(self, route: Route, by: int) -> None:
         for broker in route.receivers:

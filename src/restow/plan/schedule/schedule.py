@@ -206,7 +206,7 @@ class Schedule:
         return tuple(self._rest[partition][1]) if partition in self._rest else ()
 
     def why_stuck(self) -> str | None:
-        """Say what blocks the first waiting step if nothing is under way; None if that step may begin."""
+        """Say why the first waiting step waits if nothing under way can copy; None if it may begin."""
         if not self.admission.idle:
             return None
         for line in self._lines.values():

@@ -49,6 +49,8 @@ class RunLimits:
         self._tree, self._truth = tree, StoredTruth(tree)
         self._moves: Mapping[TopicPartition, Move] = {}
         self._limits: Limits | None = None
+        self._excused: set[TopicPartition] = set()
+        """Partitions whose moves were blocked: others took their places, and they may go on all the same."""
         self._leaders: dict[TopicPartition, int] = {}
         """The leaders when the run began, of partitions that have kept them.
 
@@ -58,7 +60,7 @@ class RunLimits:
     def begin(self, plan: Plan) -> None:
         """Check the limits of this plan from now on. A resumed run may have more moves under way already."""
         self._moves = {move.partition: move for move in plan.moves}
-        self._limits = plan.limits
+        self._limits, self._excused = plan.limits, set()
         assignments = self._truth.assignments()
         at_rest = [name for name in self._moves if name in assignments and not assignments[name].is_moving]
         self._leaders = {name: leader for name in at_rest if (leader := self._leader(name)) is not None}
@@ -76,6 +78,10 @@ class RunLimits:
                 moves_out=max(self._limits.moves_out, moves_out or 0),
             )
 
+    def excuse(self, partition: TopicPartition) -> None:
+        """Count this partition no longer: the run has said that its move is blocked."""
+        self._excused.add(partition)
+
     def check(self) -> Iterator[str]:
         """Yield every limit that is exceeded now."""
         limits = self._limits
@@ -92,6 +98,8 @@ class RunLimits:
             if assignment is None or not assignment.is_moving:
                 continue
             yield from _check_sizes(move, assignment, limits.extra_copies)
+            if name in self._excused:
+                continue
             into.update(assignment.adding)
             if assignment.adding and (leader := self._leaders.get(name)) is not None:
                 out_of[leader] += 1

@@ -22,6 +22,7 @@ from restow.execute.run import start
 from restow.execute.run.control import BadControl, Control, ControlRequest
 from restow.execute.run.options import run_options
 from restow.execute.throttle.throttles import FOLLOWER_REPLICAS, RATES
+from restow.model import TopicPartition
 from restow.model.permissions import RUN_GROUP
 from restow.sim.admin import connected_admin, run_context
 from restow.sim.clock import NodeClock
@@ -260,6 +261,8 @@ class Planning(Workload):
                 self._undos[run.name] = self._undoes_all
                 undone = self._get_runs().get(run.ledger.undo_of).ledger
                 self._broken.extend(check_newest_first(run.ledger.plan, undone))
+        if event.kind == "blocked":
+            self._limits.excuse(TopicPartition.parse(str(event.facts["partition"])))
         facts = ", ".join(f"{key} {value}" for key, value in event.facts.items() if key != "summary")
         self.context.note(f"tool: {event.kind} {facts}")
 
