@@ -159,6 +159,8 @@ class Plan:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """The id of each topic that moves; none on clusters older than 2.8. A new id means a new topic."""
     promises: tuple[Promise, ...] = ()
+    known_partitions: Mapping[str, int] = field(default_factory=dict)
+    """How many partitions each topic had when a plan with promises was made: bands count no others."""
     leaves: tuple[Left, ...] = ()
     """A plan that leaves something behind is incomplete."""
 

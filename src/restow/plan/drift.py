@@ -104,7 +104,9 @@ def rebase(plan: Plan, snapshot: Snapshot, *, created_ms: int) -> Plan:
     ]
     still = [each for each in plan.leaves if snapshot.partition(each.partition) is not None]
     made = plan_from_targets(snapshot, targets, created_ms=created_ms, limits=plan.limits, title=plan.title)
-    return replace(made, promises=plan.promises, leaves=(*still, *left))
+    return replace(
+        made, promises=plan.promises, known_partitions=plan.known_partitions, leaves=(*still, *left)
+    )
 
 
 def check_same_cluster(plan: Plan, snapshot: Snapshot) -> None:

@@ -110,6 +110,7 @@ def propose(
     else:
         moves = tuple(move for move in moves if move.partition not in stuck)
         order = order_of(_worst_first(asked, moves), snapshot, keep)
+    promises = promises_of(asked, moves)
     return Plan(
         cluster_id=snapshot.cluster_id,
         created_ms=created_ms,
@@ -117,7 +118,8 @@ def propose(
         waves=order.waves,
         limits=keep,
         title=title_of(request),
-        promises=promises_of(asked, moves),
+        promises=promises,
+        known_partitions={each.name: len(each.partitions) for each in snapshot.topics} if promises else {},
         leaves=left_behind(asked, moves),
         bound_bytes=int(bound.least_bytes),
         bound_by=bound.how,

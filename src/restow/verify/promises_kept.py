@@ -1,19 +1,22 @@
 """Check the promises of a plan, each as a goal, whatever moves the plan had.
 
-Partitions created since count too: a drained broker that holds one of them is not empty.
+Partitions created since the plan was made count where a broker is to be empty, and are named as such: one
+that holds them is not empty. They do not count for the band of a goal, which the plan could not know better.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from restow.plan.drift import ids_of, remade
 from restow.sizes import some
 from restow.verify.evidence import none_of, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from restow.model import BrokerId, Check, Partition, Plan, Promise, Snapshot, TopicPartition
 
@@ -24,11 +27,32 @@ _COUNTED = ("replicas", "leaders")
 def promise_checks(plan: Plan, snapshot: Snapshot) -> tuple[Check, ...]:
     """Return a check for each promise of the plan."""
     left = {each.partition: each.why for each in plan.leaves}
-    return tuple(_check(promise, snapshot, left) for promise in plan.promises)
+    apart = _Apart(left, _made_since(plan, snapshot))
+    return tuple(_check(promise, snapshot, apart) for promise in plan.promises)
 
 
-def _check(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
-    kinds: Mapping[str, Callable[[Promise, Snapshot, Mapping[TopicPartition, str]], Check]] = {
+class _Apart(NamedTuple):
+    """Partitions that the plan did not move: those that it left out, and those that it did not know."""
+
+    left: Mapping[TopicPartition, str]
+    new: frozenset[TopicPartition]
+
+
+def _made_since(plan: Plan, snapshot: Snapshot) -> frozenset[TopicPartition]:
+    """Return the partitions made after the plan; none if the plan does not say which it knew."""
+    known = plan.known_partitions
+    if not known:
+        return frozenset()
+    again = remade(plan.topic_ids, ids_of(snapshot))
+    return frozenset(
+        name
+        for name, _ in snapshot.all_partitions()
+        if name.topic in again or name.partition >= known.get(name.topic, 0)
+    )
+
+
+def _check(promise: Promise, snapshot: Snapshot, apart: _Apart) -> Check:
+    kinds: Mapping[str, Callable[[Promise, Snapshot, _Apart], Check]] = {
         "drained": _drained,
         "replaced": _drained,
         "no_leaders": _no_leaders,
@@ -43,7 +67,7 @@ def _check(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, s
             "this Restow does not know that kind of promise",
             "verify it with the version that made the plan",
         )
-    return known(promise, snapshot, left)
+    return known(promise, snapshot, apart)
 
 
 def _meant(promise: Promise, snapshot: Snapshot) -> Iterator[tuple[TopicPartition, Partition]]:
@@ -58,10 +82,12 @@ def _meant(promise: Promise, snapshot: Snapshot) -> Iterator[tuple[TopicPartitio
             yield name, partition
 
 
-def _told(name: TopicPartition, what: str, left: Mapping[TopicPartition, str]) -> str:
-    """Describe a partition's problem; if the plan left it out, add the reason."""
+def _told(name: TopicPartition, what: str, apart: _Apart) -> str:
+    """Describe a partition's problem; if the plan left it out, or is older, add that."""
     words = f"{name} {what}".rstrip()
-    return f"{words} (the plan left it out: {left[name]})" if name in left else words
+    if name in apart.left:
+        return f"{words} (the plan left it out: {apart.left[name]})"
+    return f"{words} (made after the plan)" if name in apart.new else words
 
 
 def _result(
@@ -86,11 +112,11 @@ def _of_topics(promise: Promise) -> str:
     return f" of topics {', '.join(promise.topics)}" if promise.topics else ""
 
 
-def _drained(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+def _drained(promise: Promise, snapshot: Snapshot, apart: _Apart) -> Check:
     brokers = promise.brokers[:1] if promise.kind == "replaced" else promise.brokers
     listed = ", ".join(map(str, brokers))
     wrong = [
-        _told(name, f"on broker {', '.join(map(str, still))}", left)
+        _told(name, f"on broker {', '.join(map(str, still))}", apart)
         for name, partition in _meant(promise, snapshot)
         if (still := sorted({*partition.replicas} & {*brokers}))
     ]
@@ -104,10 +130,10 @@ def _drained(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition,
     )
 
 
-def _no_leaders(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+def _no_leaders(promise: Promise, snapshot: Snapshot, apart: _Apart) -> Check:
     listed = ", ".join(map(str, promise.brokers))
     wrong = [
-        _told(name, f"led by broker {partition.leader}", left)
+        _told(name, f"led by broker {partition.leader}", apart)
         for name, partition in _meant(promise, snapshot)
         if partition.leader in promise.brokers
     ]
@@ -122,9 +148,9 @@ def _no_leaders(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartiti
     )
 
 
-def _factor(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+def _factor(promise: Promise, snapshot: Snapshot, apart: _Apart) -> Check:
     wrong = [
-        _told(name, f"with {len(partition.replicas)}", left)
+        _told(name, f"with {len(partition.replicas)}", apart)
         for name, partition in _meant(promise, snapshot)
         if len(partition.replicas) != promise.replication_factor
     ]
@@ -139,7 +165,7 @@ def _factor(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, 
     )
 
 
-def _racks_apart(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+def _racks_apart(promise: Promise, snapshot: Snapshot, apart: _Apart) -> Check:
     name = f"racks apart{_of_topics(promise)}"
     racks = {broker.id: broker.rack for broker in snapshot.brokers}
     down = {
@@ -156,7 +182,7 @@ def _racks_apart(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartit
     for which, partition in _meant(promise, snapshot):
         there = {racks[each] for each in partition.replicas}
         if racks and len(there) < min(len(partition.replicas), len(there | possible)):
-            wrong.append(_told(which, f"in {len(there)} of {len(there | possible)} racks", left))
+            wrong.append(_told(which, f"in {len(there)} of {len(there | possible)} racks", apart))
     if {*racks.values()} == {None}:
         wrong = []
     return _result(
@@ -169,15 +195,32 @@ def _racks_apart(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartit
     )
 
 
-def _balanced(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
-    """Check that a goal is in its band now; data written since counts too."""
-    del left
+def _balanced(promise: Promise, snapshot: Snapshot, apart: _Apart) -> Check:
+    """Check that a goal is in its band now; data written since counts too, but no partition made since."""
     name, band = f"{promise.goal} in band", promise.band or 0.0
     missing = sorted({*promise.brokers} - snapshot.broker.keys())
     untold = missing or [each for each in promise.brokers if each in snapshot.unanswered]
     if untold and (missing or promise.goal == "disk"):
         return unknown(name, f"no word from broker {some(untold)}", "see why it does not answer")
-    loads = _loads(promise.goal, snapshot)
+    check = none_of(
+        name,
+        _out_of_band(promise, snapshot, apart.new),
+        "broker",
+        good=f"every broker is within {band:.1%} of its share, or has the next whole number",
+        advice="what was written since counts too; plan anew: restow plan balance",
+    )
+    if not apart.new:
+        return check
+    topics = some(sorted({each.topic for each in apart.new}))
+    told = f"{check.evidence}; partitions made after the plan do not count ({topics})"
+    with_them = _out_of_band(promise, snapshot)
+    return replace(check, evidence=told + (f", with them: {some(with_them)}" if with_them else ""))
+
+
+def _out_of_band(promise: Promise, snapshot: Snapshot, without: Collection[TopicPartition] = ()) -> list[str]:
+    """Return the brokers out of the band of a goal, with their multiples of a share."""
+    band = promise.band or 0.0
+    loads = _loads(promise.goal, snapshot, without)
     strength = _strength(promise, snapshot)
     total, whole = sum(loads.get(each, 0) for each in promise.brokers), sum(strength.values())
     wrong = []
@@ -188,18 +231,14 @@ def _balanced(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition
             low, high = min(low, math.floor(share + 1e-9)), max(high, math.ceil(share - 1e-9))
         if not low - 1e-9 * share <= loads.get(broker, 0) <= high + 1e-9 * share:
             wrong.append(f"broker {broker} at {loads.get(broker, 0) / share:.3f} × its share")
-    return none_of(
-        name,
-        wrong,
-        "broker",
-        good=f"every broker is within {band:.1%} of its share, or has the next whole number",
-        advice="what was created and written since counts too; plan anew: restow plan balance",
-    )
+    return wrong
 
 
-def _loads(goal: str, snapshot: Snapshot) -> dict[BrokerId, int]:
+def _loads(goal: str, snapshot: Snapshot, without: Collection[TopicPartition]) -> dict[BrokerId, int]:
     found: dict[BrokerId, int] = {}
-    for partition in snapshot.partitions:
+    for name, partition in snapshot.all_partitions():
+        if name in without:
+            continue
         first = next((each for each in partition.replicas if each in snapshot.broker), None)
         size, own = (partition.size_bytes, partition.own_sizes) if goal == "disk" else (0, {})
         for broker in partition.replicas:

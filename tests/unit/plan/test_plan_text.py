@@ -51,6 +51,7 @@ def a_plan() -> Plan:
             Promise(kind="drained", brokers=(2,)),
             Promise(kind="f", topics=("t",), replication_factor=3),
         ),
+        known_partitions={"t": 1, "u": 1},
         leaves=(Left(partition=TopicPartition("u", 0), why="its only replica is on a dead broker"),),
     )
 
@@ -126,6 +127,7 @@ _CHANGES: list[Callable[[dict[str, Any]], object]] = [
     lambda it: it["topic_ids"].clear(),
     lambda it: it["promises"][0].update(brokers=[3]),
     lambda it: it["promises"].pop(),
+    lambda it: it["known_partitions"].update(t=2),
     lambda it: it["leaves"].pop(),
     lambda it: it["leaves"][0].update(why=""),
     lambda it: it["moves"][0].update(size_bytes=1),

@@ -123,6 +123,11 @@ def test_drain_lists_what_it_must_leave_behind_and_why() -> None:
     }
 
 
+def test_plan_with_promises_says_which_partitions_it_knows() -> None:
+    made = planned(snapshot({"t": [(0, 1)] * 3, "u": [(1, 2)]}), PlanRequest(balance=True))
+    assert made.known_partitions == {"t": 3, "u": 1}
+
+
 def test_drain_of_some_topics_is_complete_when_these_are_gone() -> None:
     there = snapshot({"t": [(3, 1)], "x": [(3, 2)]}, brokers=(1, 2, 3, 4))
     plan = planned(there, PlanRequest(drain=frozenset({3}), only_topics=("t",)))

@@ -94,6 +94,42 @@ def test_goal_is_in_its_band_or_brokers_are_named(goal: str) -> None:
     assert only_check(promise, without_broker(skewed, 2))[0] is CheckOutcome.UNKNOWN
 
 
+@pytest.mark.parametrize("goal", ["disk", "replicas", "leaders"])
+def test_band_does_not_count_what_was_made_after_the_plan_but_names_it(goal: str) -> None:
+    """`old` got a third partition, `t` was deleted and made anew, `new` came: the plan knew none of them."""
+    promise = Promise(kind="balanced", brokers=(1, 2), goal=goal, band=0.09)
+    even, skewed = [(1,), (2,)], [(1,), (1,), (1,), (2,)]
+    made = replace(plan(promise), known_partitions={"old": 2, "t": 1}, topic_ids={"t": "id of the first t"})
+
+    def check(**topics: list[tuple[int, ...]]) -> tuple[CheckOutcome, str]:
+        now = snapshot(topics, brokers=BROKERS)
+        anew = [replace(each, id=f"id of {each.name}") for each in now.topics]
+        found = verify(made, replace(now, topics=tuple(anew))).checks[1]
+        return found.outcome, found.evidence
+
+    good = "every broker is within 9.0% of its share, or has the next whole number"
+    assert check(old=even) == (CheckOutcome.HOLDS, good)
+    since = "partitions made after the plan do not count (new, old, t)"
+    with_them = "with them: broker 1 at 1.667 × its share, broker 2 at 0.333 × its share"
+    assert check(old=[*even, (1,)], t=[(1,)], new=[(1,), (1,)]) == (
+        CheckOutcome.HOLDS,
+        f"{good}; {since}, {with_them}",
+    )
+    made = replace(made, known_partitions={"old": 4})
+    outcome, told = check(old=skewed, new=[(2,), (2,)])
+    assert outcome is CheckOutcome.FAILS, "what was made since turns no verdict good, either"
+    assert told.endswith("partitions made after the plan do not count (new)")
+
+
+def test_broker_with_a_partition_made_after_the_plan_is_not_empty() -> None:
+    now = snapshot({"new": [(1, 3)], "t": [(1, 2)]}, brokers=BROKERS)
+    check = verify(replace(plan(DRAINED), known_partitions={"t": 1}), now).checks[1]
+    assert (check.outcome, check.evidence) == (
+        CheckOutcome.FAILS,
+        "1 partition: new-0 on broker 3 (made after the plan)",
+    )
+
+
 def test_promise_of_another_version_is_unknown() -> None:
     verdict = verify(plan(Promise(kind="blessed")), snapshot({"t": [(1,)]}, brokers=BROKERS))
     assert not verdict.holds

@@ -2,7 +2,7 @@
 
     {"restow_plan": 2, "digest": "sha256:…",
     "cluster_id": "…", "created_ms": 1700000000000, "title": "…", "limits": {…},
-    "topic_ids": {"orders": "…"}, "promises": [{"kind": "drained", "brokers": [2]}],
+    "topic_ids": {"orders": "…"}, "promises": [{"kind": "drained", "brokers": [2]}], "known_partitions": {…},
     "leaves": [{"topic": "audit", "partition": 0, "why": "…"}],
     "moves": [
     {"topic": "orders", "partition": 0, "before": [1, 2], "after": [1, 3], "size_bytes": 1048576,
@@ -124,6 +124,8 @@ def _body(plan: Plan) -> str:
         head["topic_ids"] = dict(sorted(plan.topic_ids.items()))
     if plan.promises:
         head["promises"] = [_promise_fields(each) for each in plan.promises]
+    if plan.known_partitions:
+        head["known_partitions"] = dict(sorted(plan.known_partitions.items()))
     if plan.leaves:
         head["leaves"] = [
             {"topic": each.partition.topic, "partition": each.partition.partition, "why": each.why}
@@ -207,6 +209,10 @@ def _plan(document: Mapping[str, Any]) -> Plan:
             for topic, known in fields.members(document.get("topic_ids", {})).items()
         },
         promises=tuple(_promise(each) for each in fields.items(document.get("promises", []))),
+        known_partitions={
+            fields.text(topic): fields.number(known, fields.INT_MAX)
+            for topic, known in fields.members(document.get("known_partitions", {})).items()
+        },
         leaves=tuple(
             Left(partition=_partition(each), why=fields.text(each["why"]))
             for each in fields.items(document.get("leaves", []))
