@@ -23,14 +23,20 @@ ANY_DIR = "any"
 class _Change:
     """A change from one list of replicas to another."""
 
-    __slots__ = ()
+    __slots__ = ("_adding",)
     before: tuple[BrokerId, ...]
     after: tuple[BrokerId, ...]
+    _adding: tuple[BrokerId, ...]
 
     @property
     def adding(self) -> tuple[BrokerId, ...]:
-        before = self.before
-        return tuple([broker for broker in self.after if broker not in before])
+        """The brokers that get a replica; kept, because a schedule asks ten times for each step."""
+        try:
+            return self._adding
+        except AttributeError:
+            before = self.before
+            object.__setattr__(self, "_adding", tuple([each for each in self.after if each not in before]))
+            return self._adding
 
     @property
     def removing(self) -> tuple[BrokerId, ...]:

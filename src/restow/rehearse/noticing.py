@@ -71,6 +71,8 @@ def read_from_disk(plan: Plan, snapshot: Snapshot, loads: ClientLoads, page_cach
     That holds what was written last to all replicas of a broker: of each partition, the more the more is
     written to it. Without a load model, partitions share it by their sizes. Unknown, it holds nothing.
     """
+    if not page_cache:
+        return plan.bytes_to_copy
     sent: Counter[tuple[BrokerId, TopicPartition]] = Counter()
     for move in plan.moves:
         found = snapshot.partition(move.partition)
@@ -78,8 +80,6 @@ def read_from_disk(plan: Plan, snapshot: Snapshot, loads: ClientLoads, page_cach
         sent[sender, move.partition] += move.size_bytes * len(move.adding)
         for broker in move.dir_changes:
             sent[broker, move.partition] += move.own_size(broker)
-    if not page_cache:
-        return sum(sent.values())
     by_rate = loads.known and any(loads.of(name).leader_in for name in snapshot.names)
 
     def weight(name: TopicPartition, partition: Partition) -> float:

@@ -72,6 +72,7 @@ _LEAST_RATE, _SEARCHES = 1_000, 24
 _TRIES, _SAFELY = 5, 0.002
 
 
+@rare_garbage_collection()
 def rehearse(
     plan: Plan,
     snapshot: Snapshot,
@@ -118,20 +119,19 @@ def rehearse(
         return None if deadline is None else seconds_until(deadline, start_ms)
 
     starts: list[StartOption] = []
-    with rare_garbage_collection():
-        if start == "auto":
-            starts = best_starts(stage_at, now_ms, AskedStart(throttle, has_s, flags))
-            start_ms = starts[0].start_ms
-        else:
-            start_ms = now_ms if start is None else moment_ms(start, now_ms, "--start")
-        stage, deadline_s = stage_at(start_ms), has_s(start_ms)
-        if deadline_s is not None and deadline_s <= 0:
-            raise InvalidInput(f"--deadline: {deadline!r} is before the start")
-        if throttle is not None:
-            told = stage.rehearse(throttle, flags, deadline_s, faults, exact=exact)
-        else:
-            told = stage.rehearse_in_time(deadline_s or 0.0, flags, faults)
-        return replace(told, starts=tuple(starts))
+    if start == "auto":
+        starts = best_starts(stage_at, now_ms, AskedStart(throttle, has_s, flags))
+        start_ms = starts[0].start_ms
+    else:
+        start_ms = now_ms if start is None else moment_ms(start, now_ms, "--start")
+    stage, deadline_s = stage_at(start_ms), has_s(start_ms)
+    if deadline_s is not None and deadline_s <= 0:
+        raise InvalidInput(f"--deadline: {deadline!r} is before the start")
+    if throttle is not None:
+        told = stage.rehearse(throttle, flags, deadline_s, faults, exact=exact)
+    else:
+        told = stage.rehearse_in_time(deadline_s or 0.0, flags, faults)
+    return replace(told, starts=tuple(starts))
 
 
 def check_fits(plan: Plan, snapshot: Snapshot) -> None:
@@ -193,7 +193,7 @@ class RehearsalStage:
         by_model = self.events(options, self.known.usual)
         usual = by_model.run.seconds
         slow, fast = self._range(options, usual)
-        fast = with_burst(fast, self._plan, options, self.known, self._start_ms)
+        fast = with_burst(fast, self._plan, self._traffic, options, self.known, self._start_ms)
         executed = None
         if self._is_small and usual < inf and self._plan.moves:
             executed = self._executed(options, usual)

@@ -22,6 +22,7 @@ from restow.rehearse.faults import parse_faults
 from restow.rehearse.impact import client_impact
 from restow.rehearse.rehearsing import RehearsalStage, check_fits
 from restow.rehearse.telling import RehearsedRun, fullest_told, limiting_told, problems_told
+from restow.runtime.loop import rare_garbage_collection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,6 +93,7 @@ class VariantRehearsals:
         self._stage = case.stage()
         self._digest = digest_of(case.plan)
 
+    @rare_garbage_collection()
     def row(self, variant: Variant) -> dict[str, Any]:
         """Return what one variant does, as a row: seconds are infinite if it never ends."""
         case, constants = self._case, constants_for(self._case.known, variant.seed)

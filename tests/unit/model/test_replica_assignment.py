@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.model import ReplicaAssignment
+from restow.model import ReplicaAssignment, Step, TopicPartition
 
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=6, unique=True).map(tuple)
 
@@ -64,3 +67,15 @@ def test_cancelled_move_is_at_rest_at_its_origin(before: ReplicaAssignment) -> N
 def test_same_target_again_changes_nothing(before: ReplicaAssignment, target: tuple[int, ...]) -> None:
     once = before.reassign_to(target)
     assert once.reassign_to(target) == once
+
+
+def test_step_stays_the_same_once_it_was_asked_for_what_it_adds() -> None:
+    """The answer is kept in the step, and not in what is compared, copied or sent to other processes."""
+    name = TopicPartition("t", 0)
+    asked = Step(partition=name, before=(1, 2), after=(2, 3))
+    assert asked.adding == (3,)
+    new = Step(partition=name, before=(1, 2), after=(2, 3))
+    assert asked == new
+    assert hash(asked) == hash(new)
+    assert pickle.loads(pickle.dumps(asked)).adding == (3,)  # noqa: S301
+    assert replace(asked, after=(4, 5)).adding == (4, 5)

@@ -85,7 +85,7 @@ def predict(
             fast, slow = scaled_range(traffic, options, known, usual)
         curve, endless, stuck = curve_of(events.movement), events.run.endless, events.run.stuck
         full = tuple(overfull(snapshot, events.movement, plan.limits.fill))
-    fast = with_burst(fast, left, options, known, start_ms)
+    fast = with_burst(fast, left, traffic, options, known, start_ms)
     seconds = TimeRange(p10=min(fast, usual), p50=usual, p90=max(slow, usual))
     if endless:
         seconds = TimeRange(p10=inf, p50=inf, p90=inf)
@@ -123,15 +123,16 @@ def scaled_range(
     return fast, slow
 
 
-def with_burst(fast_s: float, plan: Plan, options: RunOptions, known: Calibration, start_ms: int) -> float:
-    """Return the time of a fast run if the throttle lets bursts pass.
+def with_burst(
+    fast_s: float, plan: Plan, traffic: Traffic, options: RunOptions, known: Calibration, start_ms: int
+) -> float:
+    """Return the time of a fast run if the throttle lets bursts pass. `traffic` is that of the plan.
 
     The run makes up for the first one by a lower rate, as far as it has the time. Nobody waits for the last
     fetch: a follower asks while it is below its rate, and gets up to 1 MiB for each replica at once.
     """
     if options.throttle.rate is None or options.auto:
         return fast_s
-    traffic = traffic_of(plan)
     copies = Counter(broker for move in plan.moves for broker in move.adding)
     at_once = min(max(copies.values(), default=0) * FETCH_BYTES, RESPONSE_BYTES)
     last_s = at_once / options.throttle.rate

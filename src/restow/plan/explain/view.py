@@ -118,13 +118,17 @@ def times_told(view: PlanView, rates: Iterable[int]) -> str:
 
 def traffic_of(plan: Plan) -> Traffic:
     """Return the bytes that a plan copies, assuming that the first replica leads."""
-    traffic = Traffic()
+    by_way: dict[Way, Counter[BrokerId]] = {way: Counter() for way in Way}
+    received, sent, within = (by_way[way] for way in (Way.RECEIVED, Way.SENT, Way.WITHIN))
     for move in plan.moves:
         for broker in move.adding:
-            traffic.copy(move.size_bytes, to=broker, sender=move.before[0])
-        for broker in move.dir_changes:
-            traffic.copy_within(move.own_size(broker), broker)
-    return traffic
+            received[broker] += move.size_bytes
+            sent[move.before[0]] += move.size_bytes
+        if move.log_dirs:
+            for broker in move.dir_changes:
+                within[broker] += move.own_size(broker)
+    channels = ((Channel(way, broker), size) for way, some in by_way.items() for broker, size in some.items())
+    return Traffic(Counter(dict(channels)))
 
 
 def _loads(plan: Plan, snapshot: Snapshot | None) -> tuple[dict[BrokerId, Load], dict[BrokerId, Load]]:

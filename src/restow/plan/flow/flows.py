@@ -6,6 +6,7 @@ is a straight line, so the next end is known exactly.
 
 from __future__ import annotations
 
+from itertools import compress
 from math import ceil, inf, ulp
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -176,14 +177,13 @@ class Flows(Generic[K]):
         self._passed(seconds)
 
     def _remove(self, places: list[int]) -> None:
+        stays = np.ones(self._links.shape[1], dtype=bool)
+        stays[places] = False
         if len(places) > _FEW:
-            gone = set(places)
-            self._keys = [key for at, key in enumerate(self._keys) if at not in gone]
+            self._keys = list(compress(self._keys, stays.tolist()))
         else:
             for at in reversed(places):
                 del self._keys[at]
-        stays = np.ones(self._links.shape[1], dtype=bool)
-        stays[places] = False
         rest = stays.nonzero()[0]
         self._links, self._numbers = self._links[:, rest], self._numbers[:, rest]
         self._left, self._grows, self._ceilings = self._numbers

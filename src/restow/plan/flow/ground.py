@@ -78,14 +78,17 @@ class Ground:
         if known is not None and known.start.step is start.step and known.start == start:
             return known
         step, arrivals, holding = start.step, start.arrivals, self.holding(name, loads)
-        before = step.before
+        before, after = step.before, step.after
         within = [broker for broker in arrivals if broker in before]
         legs = [self.between(start.sender, CopyKey(name, each), arrivals.get(each)) for each in step.adding]
         legs += [self._within(CopyKey(name, each, True), arrivals[each]) for each in within]
-        places = ((broker, holding.places.get(broker, (None, None))) for broker in (*step.removing, *within))
-        leaves = tuple([(self.dir_of(broker, path), own) for broker, (path, own) in places])
         legs.sort()
-        found = Itinerary(start, start.key, tuple(legs), leaves, holding)
+        leaves = []
+        for broker in before:
+            if broker not in after or broker in within:
+                path, own = holding.places.get(broker, (None, None))
+                leaves.append((self.dir_of(broker, path), own))
+        found = Itinerary(start, start.key, tuple(legs), tuple(leaves), holding)
         self._itineraries[name] = found
         return found
 

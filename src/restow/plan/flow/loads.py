@@ -95,9 +95,15 @@ class ClientLoads:
         most = self.limits.get(name, 0.0)
         if found is None:
             return Holding(0.0, written, most, {})
-        size = float(found.size_bytes)
-        own = {broker: (path, float(here)) for broker, path, here, _, future in found.copies if not future}
-        moving = found.moving or any(each.future for each in found.copies)
+        own: dict[BrokerId, tuple[str, float]] = {}
+        moving = found.moving
+        for broker, path, here, _, future in found.copies:
+            if future:
+                moving = True
+            else:
+                own[broker] = path, float(here)
+        leads = None if found.leader is None else own.get(found.leader)
+        size = max((here for _, here in own.values()), default=0.0) if leads is None else leads[1]
         return Holding(size, written, max(size, most), own, moving)
 
     @property

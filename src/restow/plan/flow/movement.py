@@ -295,7 +295,7 @@ class Movement:
 
     def _grows_now(self, topic: str, written: float) -> float:
         """Return what producers write in this hour, if they write so much on average."""
-        return written * self.loads.share(topic, self._hour) if written else 0.0
+        return written * self.loads.share(topic, self._hour) if written and self.loads.hours_in else written
 
     def _written(self, key: CopyKey) -> float:
         return self._grows_now(key.partition.topic, self._copies[key][0].way.holding.written)

@@ -15,7 +15,7 @@ from restow.plan.judge.evaluate import PlanViolation
 from restow.sizes import some
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from restow.model import BrokerId, Plan, Step, TopicPartition
 
@@ -34,7 +34,7 @@ class _LogDirs:
         self.where: dict[tuple[TopicPartition, BrokerId], Place] = {}
         self.size: dict[tuple[TopicPartition, BrokerId], int] = {}
         """The bytes of each replica on its own disk."""
-        self.told: dict[tuple[TopicPartition, BrokerId], Place] = {}
+        self.told: dict[TopicPartition, Mapping[BrokerId, str]] = {}
         """Where replicas lie as the plan says, for want of a snapshot."""
         self.cordoned: set[Place] = set()
         for broker in snapshot.brokers:
@@ -65,14 +65,18 @@ class _LogDirs:
         own = self.size.get((step.partition, broker)) if broker in step.before else None
         return step.size_bytes if own is None else own
 
+    def _path(self, name: TopicPartition, broker: BrokerId) -> str | None:
+        """Return the log dir of a replica now, as far as it is known."""
+        if (here := self.where.get((name, broker))) is not None:
+            return here[1]
+        return self.told.get(name, {}).get(broker)
+
     def arrivals(self, step: Step) -> list[Place]:
         """Return the log dirs of a step's copies: as given, or the one with the fewest partitions."""
         found = []
-        for at, broker in enumerate(step.after):
-            target = step.log_dirs[at] if step.log_dirs else ANY_DIR
-            name = step.partition, broker
-            here = self.where.get(name) or self.told.get(name)
-            if broker in step.before and (target == ANY_DIR or here == (broker, target)):
+        targets = step.log_dirs or (ANY_DIR,) * len(step.after)
+        for broker, target in zip(step.after, targets, strict=False):
+            if broker in step.before and target in (ANY_DIR, self._path(step.partition, broker)):
                 continue
             if target != ANY_DIR:
                 found.append((broker, target))
@@ -123,8 +127,7 @@ def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
     A partition's copies are sent by the leader that it has in the snapshot.
     """
     log_dirs = _LogDirs(snapshot, [move.partition for move in plan.moves])
-    for move in plan.moves:
-        log_dirs.told.update({(move.partition, b): (b, path) for b, path in move.dirs_before.items()})
+    log_dirs.told = {move.partition: move.dirs_before for move in plan.moves}
     now = {move.partition: move.before for move in plan.moves}
     leaders = {name: there.leader for name in now if (there := snapshot.partition(name)) is not None}
     longest = {move.partition: max(len(move.before), len(move.after)) for move in plan.moves}

@@ -9,7 +9,6 @@ steps costs about as much as there are brokers and steps that begin, however man
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -85,10 +84,10 @@ class Schedule:
         self._gates: dict[Gate, list[_Entry]] = {}
         """Lines by the turn of their first step; some entries are outdated."""
         self._serial = count()
-        self._rest: dict[TopicPartition, tuple[int, deque[Step]]] = {}
+        self._rest: dict[TopicPartition, tuple[int, tuple[Step, ...]]] = {}
         self.left = 0
         for turn, chain in enumerate(chains):
-            steps = deque(chain)
+            steps = tuple(chain)
             if steps:
                 self.left += len(steps)
                 self._rest[steps[0].partition] = turn, steps
@@ -103,8 +102,9 @@ class Schedule:
             gate: [(turn, number, lines[line.route]) for turn, number, line in entries]
             for gate, entries in self._gates.items()
         }
-        rest = {name: (turn, deque(steps)) for name, (turn, steps) in self._rest.items()}
-        vars(other).update(_lines=lines, _gates=gates, _rest=rest, _serial=count(next(self._serial)))
+        vars(other).update(
+            _lines=lines, _gates=gates, _rest=self._rest.copy(), _serial=count(next(self._serial))
+        )
         return other
 
     @property
@@ -176,12 +176,13 @@ class Schedule:
         """Count a step as completed; the next one of its partition lines up."""
         self.admission.finish(step)
         self.left -= 1
-        turn, rest = self._rest[step.partition]
-        rest.popleft()
-        if rest:
-            self._line_up(turn, rest[0])
+        name = step.partition
+        turn, steps = self._rest[name]
+        if len(steps) > 1:
+            self._rest[name] = turn, steps[1:]
+            self._line_up(turn, steps[1])
         else:
-            del self._rest[step.partition]
+            del self._rest[name]
 
     def adopt(self, step: Step) -> None:
         """Count a partition's next step as under way, whether or not it would be admitted."""
@@ -203,7 +204,7 @@ class Schedule:
 
     def rest_of(self, partition: TopicPartition) -> tuple[Step, ...]:
         """Return the remaining steps of one partition, including the one under way."""
-        return tuple(self._rest[partition][1]) if partition in self._rest else ()
+        return self._rest[partition][1] if partition in self._rest else ()
 
     def why_stuck(self) -> str | None:
         """Say why the first waiting step waits if nothing under way can copy; None if it may begin."""
