@@ -229,7 +229,7 @@ class RehearsalStage:
             known=self.known.sources,
             guessed=guessed_constants(self.known),
             problems=tuple(problems_told(told, snapshot, plan.limits.fill, seconds, deadline_s)),
-            notes=tuple(cost_notes(plan, snapshot, self.known, loads_known=self.loads.known)),
+            notes=tuple(cost_notes(plan, snapshot, self.known, self.loads)),
             deadline_s=deadline_s,
             pauses=told.pauses,
             what_if=(self._with_faults(options, faults, told),) if faults else (),

@@ -53,8 +53,12 @@ def best_starts(
         if len(found) == _LIKELY:
             break
     if not found:
+        options = run_options(throttle=asked.throttle or "none", **asked.flags)
+        takes_s = stage.events(options, stage.known.slow).run.seconds
         raise CannotRehearse(
-            "no start within the next week is done in time: give more time or a higher throttle, or move less"
+            "no start within the next week is done in time: 9 runs of 10 that start now take up to "
+            f"{takes_s:,.0f} s {'at this throttle' if asked.throttle else 'without any throttle'}. Give more "
+            "time or a higher throttle, or move less"
         )
     return sorted(found, key=lambda each: (each.impact, each.start_ms))
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from restow.model import Plan, Snapshot, TopicPartition
     from restow.plan.flow.constants import Calibration
     from restow.plan.flow.forecast import StepTimes
+    from restow.plan.flow.loads import ClientLoads
     from restow.plan.flow.movement import Movement
     from restow.rehearse.by_executor import ExecutedRun
 
@@ -182,12 +183,17 @@ def problems_told(
     return (each.why for each in found)
 
 
-def cost_notes(plan: Plan, snapshot: Snapshot, known: Calibration, *, loads_known: bool) -> Iterator[str]:
+def cost_notes(plan: Plan, snapshot: Snapshot, known: Calibration, loads: ClientLoads) -> Iterator[str]:
     """Say what the answer does not know."""
     if not known.sources:
         yield "no earlier run on this cluster is known, so the constants are guesses and the range is wide"
-    if not loads_known:
+    if not loads.known:
         yield "without a load model, nothing is written or read meanwhile"
+    elif missing := sum(name not in loads.by_partition for name in snapshot.names):
+        yield (
+            f"the load model has no load of {count(missing, 'partition')} that the plan does not move: "
+            "nothing is written to them or read from them meanwhile"
+        )
     if known.usual.page_cache_bytes is None:
         yield "the page cache is not known, so all bytes count as read from disk"
     several = {each.id for each in snapshot.brokers if len(each.log_dirs) > 1}

@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.client import BrokerError
+    from restow.execute.progress.outcome import RunOutcome
     from restow.execute.progress.status import RunStatus
     from restow.execute.run.options import RunOptions
 
@@ -44,6 +46,8 @@ class ThrottledAdmin(FakeAdmin):
     """Brokers that send and receive as much as their throttles let through, and no more than `most`."""
 
     most: float = 20 * MB
+    together: float = inf
+    """Bytes per second that all of them receive at most, as brokers on one machine do."""
     writes: float = 0.0
     """Bytes per second that producers add to each partition."""
     burst_s: float = 0.0
@@ -55,8 +59,10 @@ class ThrottledAdmin(FakeAdmin):
     lies: dict[tuple[TopicPartition, int], str] = field(default_factory=dict)
     futures: dict[tuple[TopicPartition, int], tuple[str, int]] = field(default_factory=dict)
     _budgets: dict[tuple[str, int], float] = field(default_factory=dict)
+    _left_together: float = inf
 
     def tick(self, seconds: float) -> None:
+        self._left_together = self.together * max(seconds, 0.001)
         moving = [
             (name, broker)
             for name, each in self.assignments.items()
@@ -91,6 +97,9 @@ class ThrottledAdmin(FakeAdmin):
         ends = ((LEADER_RATE, leader or 0), (FOLLOWER_RATE, broker))
         if leader not in self.brokers or size <= 0 or any(self._budgets[end] < size for end in ends):
             return False
+        if self._left_together < size:
+            return False
+        self._left_together -= size
         for end in ends:
             self._budgets[end] -= size
         here[broker] = here.get(broker, 0) + size
@@ -175,9 +184,9 @@ class Run:
             status=lambda status: self.told.append(Told(admin.clock.now_s, status)),
         )
 
-    def execute(self, plan: Plan, options: RunOptions) -> None:
+    def execute(self, plan: Plan, options: RunOptions) -> RunOutcome:
         self.told.clear()
-        asyncio.run(execute(self.stage.world, plan, options, self._listener))
+        return asyncio.run(execute(self.stage.world, plan, options, self._listener))
 
     def resume(self, options: RunOptions) -> None:
         self.told.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,7 +46,8 @@ def journal_of(
 
 
 def test_run_without_throttle_says_what_a_broker_can_receive() -> None:
-    lesson = lesson_of(journal_of({0: 4.0, 1: 8.0}))
+    """The guess of what a step takes beside copying is left out: whoever predicts adds it again."""
+    lesson = lesson_of(journal_of({0: 4.3, 1: 8.3}))
     assert lesson.broker_rate == pytest.approx(25 * MB)
 
 
@@ -98,6 +100,60 @@ def test_known_constant_has_a_narrower_range_than_a_guess() -> None:
     known = learned([lesson_of(journal_of({0: 4.0, 1: 8.0}))])
     assert known.slow.broker_rate < known.usual.broker_rate < known.fast.broker_rate
     assert known.fast.broker_rate / known.slow.broker_rate < USUAL.broker_rate / SLOW.broker_rate
+
+
+def copies_of(*copies: tuple[float, float, int, int], size: int = 100 * MB) -> list[JournalEntry]:
+    """Return a journal of steps: when each was submitted and when it ended, from which broker to which."""
+    entries = []
+    for number, (since_s, at_s, sender, receiver) in enumerate(copies):
+        step = Step(
+            partition=TopicPartition("t", number), before=(sender,), after=(receiver,), size_bytes=size
+        )
+        for kind, when_s in (("submit", since_s), ("finished", at_s)):
+            entries.append(JournalEntry(1, int(when_s * 1000), kind, {"steps": [step_document(step)]}))
+    return sorted(entries, key=lambda each: each.at_ms)
+
+
+def test_drained_broker_shows_what_a_broker_can_send() -> None:
+    """Each receiver got a third of that, and could have received more."""
+    lesson = lesson_of(copies_of((0, 10.3, 1, 2), (0, 10.3, 1, 3), (0, 10.3, 1, 4)))
+    assert lesson.broker_rate == pytest.approx(30 * MB)
+    assert lesson.total_rate == pytest.approx(30 * MB)
+
+
+def test_steps_one_at_a_time_take_their_time_beside_copying_each() -> None:
+    one_by_one = copies_of((0, 2.5, 1, 2), (2.5, 5, 1, 2), (5, 7.5, 1, 2), (7.5, 10, 1, 2))
+    almost_empty = copies_of((20, 20.5, 1, 2), size=1000)
+    assert lesson_of([*one_by_one, *almost_empty]).broker_rate == pytest.approx(50 * MB, rel=1e-3)
+
+
+def test_run_of_two_seconds_shows_what_a_broker_can_do() -> None:
+    assert lesson_of(copies_of((0, 1.3, 1, 2), (0, 2.3, 3, 2))).broker_rate == pytest.approx(100 * MB)
+
+
+def test_brokers_that_get_less_together_share_a_rate(tmp_path: Path) -> None:
+    """As on one machine: 100 MB/s for one receiver, and 100 MB/s for two of them together."""
+    alone = lesson_of(copies_of((0, 2.3, 1, 4), (0, 2.3, 2, 4)))
+    together = lesson_of(copies_of((0, 4.3, 1, 4), (0, 4.3, 2, 5), (0, 4.3, 1, 5), (0, 4.3, 2, 4)))
+    known = learned([together, alone])
+    assert (known.usual.broker_rate, known.usual.total_rate) == pytest.approx((100 * MB, 100 * MB))
+    assert "what all brokers together can copy per second" in known_lines(known.sources)[0]
+
+    there = cluster(12, size=100 * MB)
+    for receivers in ((4,), (4, 5)):
+        told = rehearse(
+            plan_to(there, *receivers), there, throttle="none", calibration=known, journal=tmp_path
+        )
+        assert 12 < told.seconds.p50 < 14
+    assert "all brokers together" in told.limiting[0].what
+
+
+def test_brokers_that_do_as_much_together_as_alone_share_nothing() -> None:
+    alone = lesson_of(copies_of((0, 2.3, 1, 4), (0, 2.3, 2, 4)))
+    together = lesson_of(copies_of((0, 2.5, 1, 4), (0, 2.5, 2, 5), (0, 2.5, 1, 5), (0, 2.5, 2, 4)))
+    known = learned([together, alone])
+    assert known.usual.total_rate == inf
+    assert known.usual.broker_rate == pytest.approx(95 * MB, rel=0.01)
 
 
 def test_run_too_short_to_say_anything_is_ignored() -> None:

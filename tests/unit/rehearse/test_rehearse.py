@@ -217,6 +217,19 @@ def test_load_model_of_another_cluster_or_without_partitions_is_refused(
         told_of(plan_to(snapshot, 4), snapshot, tmp_path, load=load)
 
 
+def test_answer_says_that_other_partitions_have_no_load(tmp_path: Path) -> None:
+    """They may keep brokers busy, and the model knows nothing of it."""
+    snapshot = cluster(4)
+    targets = [Target(partition=snapshot.names[3], replicas=(0, 4))]
+    plan = plan_from_targets(snapshot, targets, created_ms=1, limits=LIMITS)
+    told = [
+        told_of(plan, snapshot, tmp_path, load=load_of(snapshot, 1.0, leave_out=number)).notes
+        for number in (0, 2)
+    ]
+    assert not any("has no load of" in each for each in told[0])
+    assert any("has no load of 2 partitions" in each for each in told[1])
+
+
 def test_disk_that_producers_fill_meanwhile_is_a_problem(tmp_path: Path) -> None:
     snapshot = cluster(4, total=1000 * MB)
     told = told_of(

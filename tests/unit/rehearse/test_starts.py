@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -124,8 +125,12 @@ def test_start_auto_with_a_deadline_finds_hour_and_throttle(tmp_path: Path) -> N
     assert hour_of(told.start_ms) == QUIET
     assert told.seconds.p90 <= 7200
     assert told.holds
-    with pytest.raises(CannotRehearse, match="no start within the next week"):
+    with pytest.raises(CannotRehearse, match="no start within the next week") as refused:
         told_of(plan, snapshot, tmp_path, start="auto", throttle=None, deadline="1s", load=load)
+    told = told_of(plan, snapshot, tmp_path, throttle="none", load=load)
+    takes = re.search(r"take up to ([\d,]+) s without any throttle", str(refused.value))
+    assert takes is not None
+    assert float(takes[1].replace(",", "")) == pytest.approx(told.seconds.p90, rel=0.2)
 
 
 def test_start_auto_without_loads_by_hour_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Learn the model's constants from the journals of earlier runs on the same cluster.
 
 any run                  how long its quickest step with next to no bytes took
-run without a throttle   the rate that the busiest broker reached
+run without a throttle   the rate that the busiest broker reached, and what all of them reached together
 run between log dirs     what it has measured itself: the rate of a broker, or how much of its throttle passed
 throttled run            how long it took to set the throttles and to remove them
 load model               what a broker has carried for clients: it can do at least that
@@ -15,14 +15,14 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from math import inf
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.errors import RestowError
 from restow.execute.journal.journal import read_journal
 from restow.execute.journal.runs import runs_of
 from restow.execute.throttle.throttles import REPLICATION_RATES
 from restow.plan.files.text import step_of
-from restow.plan.flow.constants import Calibration
+from restow.plan.flow.constants import USUAL, Calibration
 from restow.runtime.disk import SystemDisk
 from restow.sizes import count, human_rate
 
@@ -34,12 +34,18 @@ if TYPE_CHECKING:
     from restow.model.load import LoadModel
     from restow.runtime.disk import Disk
 
-_LEAST_BYTES, _LEAST_S = 20_000_000, 3.0
-"""A broker that received less, or for a shorter time, says nothing about rates."""
+_LEAST_BYTES, _LEAST_S = 20_000_000, 1.0
+"""A broker that copied less, or for a shorter time, says nothing about rates: a run looks every 0.1 s."""
+_ALONE, _TOGETHER = 1.2, 1.4
+"""By how much all brokers together exceeded the busiest one if that one was busy alone, or others as well."""
+_SHARED = 1.3
+"""Brokers share a rate if several together get less than so many times what one gets alone."""
 _ALMOST_EMPTY = 1 << 20
 """One fetch brings such a replica, so its step takes no time for copying."""
 _HARDLY_COPIES = 0.05
 """With a throttle, a replica that is smaller than this share of what passes meanwhile does not, either."""
+_GUESSED_STEP_S = USUAL.begin_s + USUAL.settle_s
+"""What a step takes beside copying if a run does not show it; predictions add the same guess."""
 _DOUBT = 0.1
 """Even known values vary by this share from run to run."""
 _LATEST = 20
@@ -51,6 +57,9 @@ class Lesson:
     """What one run says."""
 
     broker_rate: float | None = None
+    total_rate: float | None = None
+    """What the busiest broker received or sent while anything was copied to it or from it, and what all
+    brokers received together while anything was copied."""
     step_s: float | None = None
     """How long a step takes beside copying."""
     throttling_s: float | None = None
@@ -60,6 +69,18 @@ class Lesson:
     """What a broker copied between its log dirs, or which share of the throttle it was."""
     throttled_until_ms: float | None = None
     """When the last throttled copy between brokers ended."""
+
+
+class _Copied(NamedTuple):
+    """A step between brokers, when it was submitted, and when its end was seen."""
+
+    step: Step
+    since_s: float
+    at_s: float
+
+
+_Side: TypeAlias = "tuple[str, BrokerId]"
+"""What goes to a broker, or comes from it."""
 
 
 def calibrate(
@@ -96,10 +117,9 @@ def learned(lessons: Iterable[Lesson]) -> Calibration:
     lessons = tuple(lessons)
     until_ms = [each.throttled_until_ms for each in lessons if each.throttled_until_ms is not None]
     calibration = Calibration(throttled_until_ms=max(until_ms, default=None))
-    rates = [each.broker_rate for each in lessons if each.broker_rate is not None]
-    if rates:
-        spread = (min(rates) * (1 - _DOUBT), median(rates), max(rates) * (1 + _DOUBT))
-        calibration = calibration.know("broker_rate", spread, _source(rates))
+    for name, rates in zip(("broker_rate", "total_rate"), _rates(lessons), strict=True):
+        if rates:
+            calibration = calibration.know(name, _spread(rates), _source(rates))
     steps = [each.step_s for each in lessons if each.step_s is not None]
     if steps:
         for name in ("begin_s", "settle_s"):
@@ -113,9 +133,27 @@ def learned(lessons: Iterable[Lesson]) -> Calibration:
     for name in ("dir_rate", "dir_share"):
         values = [value for each in lessons if (value := getattr(each, name)) is not None]
         if values:
-            spread = (min(values) * (1 - _DOUBT), median(values), max(values) * (1 + _DOUBT))
-            calibration = calibration.know(name, spread, _source(values))
+            calibration = calibration.know(name, _spread(values), _source(values))
     return calibration
+
+
+def _rates(lessons: Iterable[Lesson]) -> tuple[list[float], list[float]]:
+    """Return what single brokers reached, and what all of them reached where they share a rate.
+
+    They do, on one machine or behind one switch, if several that were busy together got no more than one that
+    was busy alone. Then the share that each of them got is not what a broker can do.
+    """
+    both = [(rate, each.total_rate or rate) for each in lessons if (rate := each.broker_rate) is not None]
+    alone = [rate for rate, total in both if total < _ALONE * rate]
+    together = [total for rate, total in both if total >= _TOGETHER * rate]
+    if alone and together and median(together) < _SHARED * median(alone):
+        most = median(alone)
+        return alone, [max(total, most) for total in together]
+    return [rate for rate, _ in both], []
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float, float]:
+    return min(values) * (1 - _DOUBT), median(values), max(values) * (1 + _DOUBT)
 
 
 def _source(values: Sequence[float]) -> str:
@@ -125,8 +163,7 @@ def _source(values: Sequence[float]) -> str:
 def lesson_of(entries: Sequence[JournalEntry]) -> Lesson:
     """Return what a journal says about its cluster."""
     begun: dict[TopicPartition, float] = {}
-    busy: dict[BrokerId, list[tuple[float, float]]] = defaultdict(list)
-    received: Counter[BrokerId] = Counter()
+    copied: list[_Copied] = []
     almost_empty: list[float] = []
     measured, throttle = _measured(entries), _throttle(entries)
     for entry in entries:
@@ -140,9 +177,7 @@ def lesson_of(entries: Sequence[JournalEntry]) -> Lesson:
             took_s = at_s - since_s
             if step.size_bytes <= min(_ALMOST_EMPTY, _HARDLY_COPIES * (throttle or inf) * took_s):
                 almost_empty.append(took_s)
-            for broker in step.adding:
-                received[broker] += step.size_bytes
-                busy[broker].append((since_s, at_s))
+            copied.append(_Copied(step, since_s, at_s))
     step_s = min(almost_empty, default=None)  # the others have waited for the bytes of larger ones
     if throttle is not None:
         return Lesson(
@@ -151,12 +186,32 @@ def lesson_of(entries: Sequence[JournalEntry]) -> Lesson:
             throttled_until_ms=_copied_until_ms(entries),
             **measured,
         )
-    reached = [
-        received[broker] / (seconds - (step_s or 0.0))
-        for broker, spans in busy.items()
-        if (seconds := _union_s(spans)) >= _LEAST_S and received[broker] >= _LEAST_BYTES
-    ]
-    return Lesson(broker_rate=max(reached, default=None), step_s=step_s, **measured)
+    besides_s = _GUESSED_STEP_S if step_s is None else step_s
+    broker_rate, total_rate = _reached(copied, besides_s)
+    return Lesson(broker_rate=broker_rate, total_rate=total_rate, step_s=step_s, **measured)
+
+
+def _reached(copied: Iterable[_Copied], besides_s: float) -> tuple[float | None, float | None]:
+    """Return the rate of the busiest broker, which received or sent, and that of all receivers together.
+
+    A step that takes `besides_s` beside copying copies in the middle of its time.
+    """
+    sizes: Counter[_Side | None] = Counter()
+    spans: dict[_Side | None, list[tuple[float, float]]] = defaultdict(list)
+    for step, since_s, at_s in copied:
+        copies = len(step.adding)
+        sides: dict[_Side | None, int] = {None: copies, **{("to", broker): 1 for broker in step.adding}}
+        sides |= {("from", broker): copies for broker in step.before[:1]}  # the preferred leader sends
+        for side, many in sides.items():
+            sizes[side] += many * step.size_bytes
+            spans[side].append((since_s + besides_s / 2, at_s - besides_s / 2))
+    reached = {
+        side: sizes[side] / seconds
+        for side, some in spans.items()
+        if (seconds := _union_s(some)) >= _LEAST_S and sizes[side] >= _LEAST_BYTES
+    }
+    total = reached.pop(None, None)
+    return max(reached.values(), default=None), total
 
 
 def _measured(entries: Sequence[JournalEntry]) -> dict[str, float]:

@@ -107,9 +107,10 @@ def guessed_constants(known: Calibration) -> tuple[str, ...]:
 
 
 def least_s(traffic: Traffic, options: RunOptions, constants: Constants) -> float:
-    """Return how long the busiest broker takes at least."""
+    """Return how long the busiest broker takes at least, or all of them, if they share a rate."""
     rate = min((options.throttle.rate or inf) * constants.throttle_share, constants.broker_rate)
-    return traffic.seconds_at(dict.fromkeys(Way, rate)) or 0.0
+    together_s = sum(traffic.of(Way.RECEIVED).values()) / constants.total_rate
+    return max(traffic.seconds_at(dict.fromkeys(Way, rate)) or 0.0, together_s)
 
 
 def scaled_range(

@@ -172,8 +172,11 @@ class TimeLeft:
         within = max((rate for (way, _), rate in rates.items() if way is Way.WITHIN), default=0.0)
         if network > 0:
             share = network / throttle.rate if throttle.rate else 0.0
+            total = sum(rate for (way, _), rate in rates.items() if way is Way.RECEIVED)
             if share < _HELD:
-                constants = replace(constants, broker_rate=network)
+                together = total >= _HELD * constants.total_rate  # each could do more, but for the others
+                name, value = ("total_rate", total) if together else ("broker_rate", network)
+                constants = replace(constants, **{name: value})  # type: ignore[arg-type]
             elif options.auto:
                 constants = replace(constants, throttle_share=min(share, 1.0))
         if within > 0:

@@ -7,6 +7,7 @@ which become the range of the answer.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class Constants:
     """How long a request of the tool takes."""
     throttling_s: float = 0.0
     """How long a run sets throttles before its first move, and removes them after its last."""
+    total_rate: float = inf
+    """What all brokers together can receive: they may share a machine, disks or a switch. Infinity unless
+    runs have shown it."""
     fetchers: int = 1
     """`num.replica.fetchers`: how many fetches a follower sends to one leader at a time."""
     delete_delay_s: float = 60.0
@@ -64,6 +68,7 @@ class Constants:
 
 IN_WORDS = {
     "broker_rate": "what a broker can copy per second",
+    "total_rate": "what all brokers together can copy per second",
     "dir_rate": "what a broker can copy per second between its log dirs",
     "dir_share": "which share of a throttle between log dirs passes",
     "begin_s": "how long a move takes to begin",

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 _LEAST_SHARE = 0.05
 """Copies get at least this share of a broker's rate, however busy clients keep it: all of them compete."""
 _SAYS = {Way.SENT: "sends", Way.RECEIVED: "receives", Way.WITHIN: "copies between its log dirs"}
-WIDTH = 4
-"""How many links a copy passes: out, into, disk and the pair; or within and disk."""
+_IN = 1
 
 
 class Links:
-    """Keeps the capacities of links. Pairs of brokers whose fetches may be a limit get links of their own."""
+    """Keeps the capacities of links.
+
+    A copy passes those of its leg (out, into and disk; or within and disk), and `beyond` them that of its
+    pair of brokers, if their fetches may be a limit, and one that all brokers share, if they do.
+    """
 
     def __init__(self, ground: Ground, constants: Constants) -> None:
         self._constants = constants
@@ -37,9 +40,14 @@ class Links:
         self._clients = np.zeros((2, len(self.brokers)))
         self._most_clients = self._clients
         self._measured = np.full((3, len(self.brokers)), inf)
-        self.throttled = np.zeros(self.nothing + 1, dtype=bool)
+        self._shared = self.nothing + 1
+        shares = constants.total_rate < inf
+        self.beyond: tuple[int, ...] = (self.nothing, self._shared) if shares else (self.nothing,)
+        self.width = 3 + len(self.beyond)
+        """How many links each copy passes."""
+        self.throttled = np.zeros(self.nothing + len(self.beyond), dtype=bool)
         """Whether a throttle limits each link."""
-        self.capacity: Floats = np.full(self.nothing + 1, inf)
+        self.capacity: Floats = np.full(self.nothing + len(self.beyond), inf)
         self.refresh()
 
     @property
@@ -47,10 +55,19 @@ class Links:
         """Return what one broker can receive without a throttle."""
         return self._constants.broker_rate
 
-    def pair(self, sender: BrokerId | None, receiver: BrokerId) -> int:
-        """Return the link between two brokers, if a follower's fetches could be what limits them."""
+    def beyond_between(self, sender: BrokerId | None, receiver: BrokerId) -> tuple[int, ...]:
+        """Return the further links of a copy between two brokers."""
         if sender is None or not self.pairs_matter:
-            return self.nothing
+            return self.beyond
+        return (self._pair(sender, receiver), *self.beyond[1:])
+
+    @property
+    def beyond_within(self) -> tuple[int, ...]:
+        """Return the further links of a copy within a broker: none has a limit."""
+        return (self.nothing,) * len(self.beyond)
+
+    def _pair(self, sender: BrokerId, receiver: BrokerId) -> int:
+        """Return the link between two brokers, which a follower's fetches limit."""
         found = self._pairs.get((sender, receiver))
         if found is None:
             found = self._pairs[sender, receiver] = len(self.capacity)
@@ -90,6 +107,9 @@ class Links:
         passes = self._throttles * np.array(shares)[:, None]
         self.throttled[: 3 * size] = (passes <= free).ravel()
         self.capacity[: 3 * size] = np.minimum(free, passes).ravel()
+        if self._shared in self.beyond:
+            total = constants.total_rate
+            self.capacity[self._shared] = max(total - self._clients[_IN].sum(), _LEAST_SHARE * total)
 
     def say(self, link: int, *, throttled: bool) -> str:
         """Name a link, and whether a throttle limits it, for a reader."""
@@ -101,6 +121,8 @@ class Links:
         if link < self.nothing:
             broker, path = self.log_dirs[link - self.first_dir]
             return f"the log dir {path} of broker {broker}"
+        if link in self.beyond[1:]:
+            return "all brokers together receive as much as they can"
         for (sender, receiver), number in self._pairs.items():
             if number == link:
                 return f"the fetches of broker {receiver} from broker {sender}"

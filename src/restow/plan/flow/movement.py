@@ -17,7 +17,7 @@ import numpy as np
 from restow.model.load import WEEK_HOURS
 from restow.plan.flow.flows import Flow, Flows
 from restow.plan.flow.history import FlowHistory
-from restow.plan.flow.links import WIDTH, Links
+from restow.plan.flow.links import Links
 from restow.plan.flow.loads import ClientLoads
 from restow.plan.flow.sharing import max_min
 
@@ -74,7 +74,7 @@ class Movement:
         self._hours, self._edge_s, self._hours_left = 0, inf, WEEK_HOURS
         self._hour = self.loads.hour()
         self.flows: Flows[CopyKey] = Flows(
-            self.links.capacity, WIDTH, grain_s=grain_s, share=share, passed=self._passed
+            self.links.capacity, self.links.width, grain_s=grain_s, share=share, passed=self._passed
         )
         self._open: dict[tuple[TopicPartition, BrokerId | None], _Open] = {}
         self._copies: dict[CopyKey, tuple[_Open, Leg]] = {}
@@ -208,7 +208,7 @@ class Movement:
             opened, _ = self._copies[key]
             leg = self.ground.between(sender, key, opened.way.start.arrivals.get(key.broker))
             self._copies[key] = opened, leg
-            route = (*leg.links, self.links.pair(sender, key.broker))
+            route = leg.links + self.links.beyond_between(sender, key.broker)
             self.flows.begin(Flow(key, route, left_bytes, self._written(key), self.constants.copy_ceiling))
             self.flows.capacity = self.links.capacity
 
@@ -218,7 +218,7 @@ class Movement:
 
     def _begin_copies(self, opened: Iterable[_Open]) -> None:
         ceiling, links = self.constants.copy_ceiling, self.links
-        nothing, redirected = (links.nothing,), self._redirected
+        within, redirected = links.beyond_within, self._redirected
         for each in opened:
             way, _ = each
             if self._open.get(way.key) is not each:
@@ -227,12 +227,10 @@ class Movement:
                 key = leg.key
                 if key in redirected:
                     continue
-                pair = nothing
-                if links.pairs_matter and not key.within:
-                    pair = (links.pair(way.start.sender, key.broker),)
+                beyond = within if key.within else links.beyond_between(way.start.sender, key.broker)
                 left = self.to_copy(key, way)
                 grows = self._grows_now(key.partition.topic, way.holding.written)
-                self.flows.begin(Flow(key, leg.links + pair, left, grows, ceiling))
+                self.flows.begin(Flow(key, leg.links + beyond, left, grows, ceiling))
         self.flows.capacity = links.capacity
 
     def to_copy(self, key: CopyKey, way: Itinerary, /) -> float:
