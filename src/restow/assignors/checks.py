@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from restow.assignors.base import Assignment
 
 _MOST_PARTITIONS = 2**31 - 1
+_LISTS = frozenset((list, tuple, frozenset, set))
 
 
 def check_members(members: Iterable[object]) -> tuple[Member, ...]:
@@ -113,6 +114,8 @@ def check_racks(partitions: Mapping[str, int], partition_racks: object) -> None:
                 f"topic {topic!r} has {partitions[topic]} partitions but racks for {len(racks)}: "
                 "give one list of racks per partition"
             )
+        if _LISTS.issuperset(map(type, racks)):
+            continue
         for partition, of in enumerate(racks):
             if isinstance(of, str) or not isinstance(of, Iterable):
                 raise InvalidGroup(

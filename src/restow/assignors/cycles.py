@@ -70,16 +70,17 @@ class _Search:
         self.step = (self.move + 1) * longest + 1 if loads_may_change else 0
         near = np.zeros((kinds, members), dtype=np.int64)
         self.far = near if far is None else far.astype(np.int64)
-        self.take = np.empty((kinds, members), dtype=np.int64)
-        self.give = np.empty((kinds, members), dtype=np.int64)
-        self._price(slice(None), slice(None))
+        held, owned = ledger.held, ledger.owned
+        self.take = np.where(held > 0, np.where(held > owned, 0, self.move) - self.far, _NEVER)
+        self.give = np.where(ledger.allowed, np.where(held < owned, -self.move, 0) + self.far, _NEVER)
 
-    def _price(self, kind: int | slice, member: int | slice) -> None:
-        ledger = self.ledger
-        held, owned, far = ledger.held[kind, member], ledger.owned[kind, member], self.far[kind, member]
-        self.take[kind, member] = np.where(held > 0, np.where(held > owned, 0, self.move) - far, _NEVER)
-        back = np.where(held < owned, -self.move, 0)
-        self.give[kind, member] = np.where(ledger.allowed[kind, member], back + far, _NEVER)
+    def _price(self, kind: int, member: int) -> None:
+        """Compute the prices of one cell again."""
+        ledger, far = self.ledger, self.far[kind, member]
+        held, owned = ledger.held[kind, member], ledger.owned[kind, member]
+        self.take[kind, member] = (0 if held > owned else self.move) - far if held > 0 else _NEVER
+        if ledger.allowed[kind, member]:
+            self.give[kind, member] = (-self.move if held < owned else 0) + far
 
     def improve(self) -> int:
         """Find and apply exchanges; return the total gain."""
@@ -98,15 +99,14 @@ class _Search:
     def _shortest(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the least price of a chain to each member, with the last kind and the member before it."""
         loads = self.ledger.loads
-        members = np.arange(len(loads))
+        kinds, members = np.arange(len(self.take)), np.arange(len(loads))
         reached = np.where(loads > 0, -self.step * (2 * loads - 1), _NEVER)
         kind_before = np.full(len(loads), _ROOT, dtype=np.int64)
         member_before = np.full(len(loads), _ROOT, dtype=np.int64)
         for lap in range(len(loads) + 1):
             from_member = reached + self.take
             giver = from_member.argmin(axis=1)
-            at_kind = np.take_along_axis(from_member, giver[:, None], axis=1)
-            to_member = at_kind + self.give
+            to_member = from_member[kinds, giver][:, None] + self.give
             kind = to_member.argmin(axis=0)
             nearer = to_member[kind, members]
             better = nearer < np.minimum(reached, _NEVER // 2)
@@ -125,12 +125,10 @@ class _Search:
         Its price is first looked up as a whole, which is wrong only if it uses one cell twice; so it is
         summed again on the way, and undone if it was wrong.
         """
-        kinds, givers, takers = np.array(chain).T
-        price = int(self.take[kinds, givers].sum() + self.give[kinds, takers].sum())
+        price = sum([int(self.take[kind, giver] + self.give[kind, taker]) for kind, giver, taker in chain])
+        first, last = chain[0][1], chain[-1][2]
         loads = self.ledger.loads
-        relief = (
-            2 * self.step * int(loads[givers[0]] - loads[takers[-1]] - 1) if givers[0] != takers[-1] else 0
-        )
+        relief = 2 * self.step * int(loads[first] - loads[last] - 1) if first != last else 0
         if relief <= price:
             return 0
         paid = 0
@@ -174,5 +172,5 @@ def _loops(member_before: NDArray[np.int64]) -> list[int]:
     while steps < len(back):  # doubling: one step back, two, four, …
         back = back[back]
         steps *= 2
-    endless: list[int] = np.unique(back[member_before[back] != _ROOT]).tolist()
-    return endless
+    endless = back[member_before[back] != _ROOT]
+    return np.unique(endless).tolist() if endless.size else []  # mostly, there is none

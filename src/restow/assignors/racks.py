@@ -34,16 +34,18 @@ class Racks:
         stands = tuple(member.rack or None for member in group.members)
         if partition_racks is None or not any(stands):
             return None
-        number: dict[frozenset[Rack], int] = {}
+        seen: dict[frozenset[Rack | None], int] = {}
         set_of: list[int] = []
         for topic, count in zip(group.topics, group.counts.tolist(), strict=True):
             given = partition_racks.get(topic) or [()] * count
-            named = [frozenset(rack for rack in racks if rack is not None) for racks in given]
-            set_of += [number.setdefault(racks, len(number)) for racks in named]
+            set_of += [seen.setdefault(racks, len(seen)) for racks in map(frozenset, given)]
+        number: dict[frozenset[Rack], int] = {}
+        named = [frozenset(rack for rack in racks if rack is not None) for racks in seen]
+        without_none = np.array([number.setdefault(racks, len(number)) for racks in named], dtype=np.int64)
         everywhere = frozenset().union(*number)
         if everywhere.isdisjoint(stands) or set(number) == {everywhere}:
             return None
-        return cls(tuple(number), np.array(set_of, dtype=np.int64), stands)
+        return cls(tuple(number), without_none[set_of], stands)
 
     def deal_near(self, partitions: Sequence[int], members: Sequence[int]) -> list[int]:
         """Return the members in an order such that many partitions meet one in a rack of theirs.

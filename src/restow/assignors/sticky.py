@@ -115,7 +115,7 @@ class CooperativeSticky(_Sticking):
         if ledger.far is not None:
             nearer = ledger.copy()
             swap(nearer)
-            if is_level(nearer):
+            if not np.array_equal(nearer.held, ledger.held) and is_level(nearer):
                 ledger.adopt(nearer)
 
     def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from restow.assignors import Member, TopicPartition, get, settled
+from restow.assignors import Member, TopicPartition, get, settled_rows
 from restow.assignors.compare import balance_score
 from restow.assignors.names import partitions_of
+from restow.assignors.rows import Layout, PartitionRow
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from restow.assignors import Assignment, PartitionRacks
+    from restow.assignors import Dealt, PartitionRacks
 
 NOBODY = -1
 _OF_BROKERS = ("uniform", "rack-uniform")
@@ -63,12 +64,13 @@ class ReplayedGroup:
     """What was after each change, the present state last."""
     partitions: Mapping[str, int]
     racks: PartitionRacks | None
+    layout: Layout
     number: Mapping[TopicPartition, int]
     owner: NDArray[np.int64]
     """The number of the member that held each partition, or `NOBODY`."""
     lag: NDArray[np.int64]
-    near: Mapping[str, NDArray[np.bool_]]
-    """For each rack, which partitions have a replica there."""
+    far: NDArray[np.bool_] | None
+    """Members × partitions: whether no replica is in the member's rack; None if no member has one."""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> ReplayedGroup:
@@ -87,19 +89,18 @@ class ReplayedGroup:
         committed[[at for _, at in known]] = [
             latest[at] if each["committed"] is None else each["committed"] for each, at in known
         ]
-        wanted = {each["rack"] for each in row["members"] if each["rack"]}
-        flat = list(chain.from_iterable(racks.values()))
+        far = _far(racks.values(), [each["rack"] for each in row["members"]])
+        layout = Layout(tuple(partitions), np.array(list(partitions.values()), dtype=np.int64))
         group = cls(
-            members=_members(row["members"], topics, owner, names),
+            members=_members(row["members"], topics, owner, layout),
             rounds=(),
             partitions=partitions,
-            racks=racks if wanted else None,
+            racks=None if far is None else racks,
+            layout=layout,
             number=number,
             owner=owner,
             lag=np.maximum(latest - committed, 0),
-            near={
-                rack: np.fromiter((rack in there for there in flat), np.bool_, len(flat)) for rack in wanted
-            },
+            far=far,
         )
         return replace(group, rounds=tuple(Round.of(each, topics, group) for each in row["rounds"]))
 
@@ -108,11 +109,18 @@ class ReplayedGroup:
         """The lag of each partition, for assignors that balance work; empty if there is none."""
         return dict(zip(self.number, self.lag.astype(float).tolist(), strict=True)) if self.lag.any() else {}
 
-    def owners(self, answer: Assignment) -> NDArray[np.int64]:
+    def owners(self, answer: Dealt) -> NDArray[np.int64]:
         """Return the number of each partition's owner."""
         owner = np.full(len(self.number), NOBODY, dtype=np.int64)
+        like_ours: Layout | None = None
         for at, mine in enumerate(answer.values()):
-            owner[list(map(self.number.__getitem__, mine))] = at
+            if isinstance(mine, PartitionRow) and (
+                mine.layout is like_ours or mine.layout.agrees_with(self.layout)
+            ):
+                like_ours = mine.layout
+                owner[mine.numbers] = at
+            else:
+                owner[list(map(self.number.__getitem__, mine))] = at
         return owner
 
 
@@ -125,32 +133,55 @@ def _members(
     rows: Iterable[Mapping[str, Any]],
     otherwise: tuple[str, ...],
     owner: NDArray[np.int64] | None = None,
-    names: Sequence[TopicPartition] = (),
+    layout: Layout | None = None,
 ) -> tuple[Member, ...]:
+    """Return the members; given owners, each with its partitions."""
     return tuple(
         Member(
             id=each["member"],
             topics=otherwise if each["subscription"] is None else tuple(each["subscription"]),
             rack=each["rack"],
-            owned=() if owner is None else tuple(names[p] for p in np.flatnonzero(owner == at).tolist()),
+            owned=() if owner is None or layout is None else _row(layout, np.flatnonzero(owner == at)),
         )
         for at, each in enumerate(rows)
     )
 
 
+def _row(layout: Layout, numbers: NDArray[np.int64]) -> PartitionRow:
+    return PartitionRow(layout, len(numbers), numbers)
+
+
+def _far(racks: Iterable[Sequence[frozenset[str]]], stands: Sequence[str | None]) -> NDArray[np.bool_] | None:
+    """Return the table `ReplayedGroup.far`."""
+    replicas = list(chain.from_iterable(racks))
+    away = {
+        rack: np.fromiter((rack not in there for there in replicas), np.bool_, len(replicas))
+        for rack in set(stands)
+        if rack
+    }
+    nowhere = np.zeros(len(replicas), dtype=np.bool_)
+    return np.array([away.get(rack or "", nowhere) for rack in stands]) if away else None
+
+
 def _per_partition(
     topics: Iterable[Mapping[str, Any]], sizes: Mapping[str, int]
-) -> tuple[dict[str, list[list[str | None]]], NDArray[np.int64]]:
-    """Return every partition's racks and log end offset; a partition without a sample has neither."""
-    racks: dict[str, list[list[str | None]]] = {}
+) -> tuple[dict[str, list[frozenset[str]]], NDArray[np.int64]]:
+    """Return every partition's racks and log end offset; a partition without a sample has neither.
+
+    Many have their replicas in the same racks, and share one set.
+    """
+    racks: dict[str, list[frozenset[str]]] = {}
     ends = []
+    shared: dict[frozenset[str], frozenset[str]] = {}
+    none: frozenset[str] = frozenset()
     for each in topics:
         size = sizes[each["topic"]]
         latest = np.zeros(size, dtype=np.int64)
         latest[each["partition"]] = [end or 0 for end in each["latest"]]
         ends.append(latest)
-        seen = dict(zip(each["partition"], each["racks"], strict=True))
-        racks[each["topic"]] = [seen.get(partition) or [] for partition in range(size)]
+        there = [shared.setdefault(one, one) for one in (frozenset(near or ()) for near in each["racks"])]
+        seen = dict(zip(each["partition"], there, strict=True))
+        racks[each["topic"]] = [seen.get(partition, none) for partition in range(size)]
     return racks, np.concatenate(ends) if ends else np.zeros(0, dtype=np.int64)
 
 
@@ -176,7 +207,7 @@ def replayed(row: Mapping[str, Any], assignors: Sequence[str]) -> Iterator[dict[
     now = {f"{key}_now": value for key, value in measures(group, group.owner).items()}
     for name in assignors:
         try:
-            answer, _ = settled(name, group.partitions, group.members, group.racks, group.work)
+            answer, _ = settled_rows(name, group.partitions, group.members, group.racks, group.work)
             owner = group.owners(answer)
             past = _history(name, group)
         except RestowError as error:
@@ -221,18 +252,15 @@ def _skew(loads: NDArray[Any]) -> float | None:
 
 def _cross_rack(group: ReplayedGroup, owner: NDArray[np.int64]) -> int | None:
     """Count the partitions without a replica in their owner's rack; None if no member reports its rack."""
-    if not group.near:
+    if group.far is None:
         return None
-    far = 0
-    for at, member in enumerate(group.members):
-        if member.rack:
-            far += int((~group.near[member.rack])[owner == at].sum())
-    return far
+    held = np.flatnonzero(owner != NOBODY)
+    return int(np.count_nonzero(group.far[owner[held], held]))
 
 
-def _holding(members: Iterable[Member], answer: Assignment) -> list[Member]:
+def _holding(members: Iterable[Member], answer: Dealt) -> list[Member]:
     return [
-        Member(id=each.id, topics=each.topics, rack=each.rack, owned=tuple(answer.get(each.id, ())))
+        Member(id=each.id, topics=each.topics, rack=each.rack, owned=answer.get(each.id, ()))
         for each in members
     ]
 
@@ -262,12 +290,12 @@ def _history(name: str, group: ReplayedGroup) -> list[_Rebalance]:
 
     Partitions of members that left count too, for every assignor alike.
     """
-    answer: Assignment = {}
+    answer: Dealt = {}
     past = []
     for then in group.rounds if len(group.rounds) > 1 else ():
         before = {partition: member for member, mine in answer.items() for partition in mine}
         holding = _holding(then.members, answer)
-        answer, _ = settled(name, then.partitions, holding, then.racks, then.work)
+        answer, _ = settled_rows(name, then.partitions, holding, then.racks, then.work)
         moved = sum(
             before.get(partition, member) != member for member, mine in answer.items() for partition in mine
         )
