@@ -121,13 +121,15 @@ def apache_kafka(
     zookeeper: str | None = None,
     listeners: Mapping[str, str] | None = None,
     log_dirs: int = 1,
+    racks: Sequence[str] = (),
     beside: int = 0,
 ) -> Iterator[Cluster]:
     """Run a cluster with its data and logs in `folder`; node ids count from 1.
 
     With a ZooKeeper address it keeps its metadata there, as Kafka did before version 4. Besides the default
     listener, others may have other security protocols: `{"LOGIN": "SASL_SSL"}`. Each node has that many log
-    dirs. `beside` brokers that the caller runs are members of the same cluster already.
+    dirs, and racks are dealt to nodes in turn. `beside` brokers that the caller runs are members of the same
+    cluster already.
     """
     others = dict(listeners or {})
     run = [java(), "-cp", f"{kafka_jars(version)}/*", f"-Xmx{heap}", *options]
@@ -151,6 +153,8 @@ def apache_kafka(
             roles["listener.security.protocol.map"] = ",".join(f"{n}:{p}" for n, p in protocols.items())
             if log_dirs > 1:
                 roles["log.dirs"] = ",".join(str(node.folder / f"data-{i}") for i in range(log_dirs))
+            if racks:
+                roles["broker.rack"] = racks[(node.id - 1) % len(racks)]
             _write_properties(node, members, {**roles, **(settings or {})})
             if zookeeper is None:
                 _format(run, node, cluster_id)
