@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from restow.cluster.broker.metadata import MetadataCache
 from restow.runtime.network import SystemNetwork
 from restow.wire.codec import encode_request, parse_response
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from restow.runtime.clock import Clock
     from restow.runtime.protocols import Connection
 
 HOST = "127.0.0.1"
+
+
+def bare_services(clock: Clock, store: Any = None) -> Any:
+    """Return what a server asks of a broker: here one without quotas or doubts about its store."""
+    return SimpleNamespace(
+        broker_id=1,
+        clock=clock,
+        metadata=MetadataCache("cluster", clock),
+        store=store or SimpleNamespace(in_doubt=False),
+        client_quotas=SimpleNamespace(is_on=False),
+    )
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:

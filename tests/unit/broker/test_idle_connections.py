@@ -8,7 +8,6 @@ import struct
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from restow.cluster.broker.metadata import MetadataCache
 from restow.cluster.broker.settings import server_limits
 from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.handlers import HANDLERS, Handler
@@ -18,7 +17,7 @@ from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
 from restow.wire.codec import encode_request
 from restow.wire.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest
-from tests.unit.broker.conversations import HOST, Client, run
+from tests.unit.broker.conversations import HOST, Client, bare_services, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,11 +49,8 @@ class Hands:
 
 
 async def listening(max_idle_ms: int) -> Listener:
-    clock = SystemClock()
-    store = SimpleNamespace(in_doubt=False)
-    metadata = MetadataCache("cluster", clock)
-    services: Any = SimpleNamespace(broker_id=1, clock=clock, metadata=metadata, store=store)
-    return await serve(SystemNetwork(), HOST, 0, services, ServerLimits(max_idle_ms=max_idle_ms))
+    limits = ServerLimits(max_idle_ms=max_idle_ms)
+    return await serve(SystemNetwork(), HOST, 0, bare_services(SystemClock()), limits)
 
 
 def heartbeat() -> Any:

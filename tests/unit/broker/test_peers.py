@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.process import free_ports
-from restow.cluster.broker.metadata import MetadataCache
 from restow.cluster.handlers import HANDLERS, Handler
 from restow.cluster.net.peers import Address, Peers
 from restow.cluster.net.server import serve
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
 from restow.wire.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest
-from tests.unit.broker.conversations import HOST, run
+from tests.unit.broker.conversations import HOST, bare_services, run
 
 HEARTBEAT = 12
 
 
 async def served(port: int = 0) -> Any:
-    services: Any = SimpleNamespace(
-        store=SimpleNamespace(in_doubt=False),
-        broker_id=1,
-        clock=SystemClock(),
-        metadata=MetadataCache("cluster", SystemClock()),
-    )
-    return await serve(SystemNetwork(), HOST, port, services)
+    return await serve(SystemNetwork(), HOST, port, bare_services(SystemClock()))
 
 
 def peers_at(*ports: int) -> Peers:

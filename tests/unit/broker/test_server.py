@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import struct
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.cluster.broker.metadata import MetadataCache
 from restow.cluster.handlers import HANDLERS, Handler, served_versions
 from restow.cluster.net.server import ServerLimits, serve
 from restow.cluster.store import StoreError, StoreUnavailable
@@ -25,7 +23,7 @@ from restow.wire.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
 )
-from tests.unit.broker.conversations import HOST, Client, run
+from tests.unit.broker.conversations import HOST, Client, bare_services, run
 
 if TYPE_CHECKING:
     from restow.cluster.broker.services import RequestContext
@@ -51,10 +49,7 @@ class Session:
 
 
 async def listening(session: Session | None = None, **options: Any) -> Listener:
-    clock = SystemClock()
-    services: Any = SimpleNamespace(
-        broker_id=1, clock=clock, metadata=MetadataCache("cluster", clock), store=session or Session()
-    )
+    services = bare_services(SystemClock(), session or Session())
     return await serve(SystemNetwork(), HOST, 0, services, ServerLimits(**options))
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.cluster.broker.metadata import MetadataCache
 from restow.cluster.net.server import Door, serve
 from restow.cluster.security.login import LoginParts
 from restow.cluster.security.oauth import TokenRules
@@ -24,7 +22,7 @@ from restow.wire.messages import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from tests.unit.broker.conversations import HOST, Client, run
+from tests.unit.broker.conversations import HOST, Client, bare_services, run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -46,9 +44,6 @@ class Hours(SystemClock):
 @asynccontextmanager
 async def door(clock: Hours, max_reauth_ms: int = 0, *, logs_in: bool = True) -> AsyncIterator[Client]:
     """Connect to a listener, which asks for a login or does not."""
-    metadata = MetadataCache("cluster", clock)
-    store = SimpleNamespace(in_doubt=False)
-    services: Any = SimpleNamespace(broker_id=1, clock=clock, metadata=metadata, store=store)
     settings = LoginSettings(
         mechanisms=(PLAIN,),
         users={PLAIN: {"alice": "secret", "bob": "another"}},
@@ -58,7 +53,8 @@ async def door(clock: Hours, max_reauth_ms: int = 0, *, logs_in: bool = True) ->
     )
     users: Any = None
     parts = LoginParts(settings=settings, users=users, clock=clock, chance=SeededChance(1))
-    listener = await serve(SystemNetwork(), HOST, 0, services, door=Door(logins=parts if logs_in else None))
+    entrance = Door(logins=parts if logs_in else None)
+    listener = await serve(SystemNetwork(), HOST, 0, bare_services(clock), door=entrance)
     try:
         yield await Client.connect(listener.port)
     finally:
