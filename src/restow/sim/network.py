@@ -1,7 +1,7 @@
 """A network in memory: latency and bandwidth per link, and network faults.
 
     network.at("broker-1")                  that node's network
-    network.cut("broker-1", "broker-2")     drop everything from the first to the second
+    network.cut("broker-1", "broker-2")     hold back everything from the first to the second
     network.mend()                          undo all cuts
     network.end_process("broker-1")         reset its connections, as a kernel does for a dead process
     network.lose_power("broker-1")          leave its connections half open
