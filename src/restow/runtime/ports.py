@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import sys
 
@@ -41,3 +42,11 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens on this address; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches the address, which may be a name or in brackets."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

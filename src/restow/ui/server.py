@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ipaddress
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ import uvicorn
 from restow.errors import InvalidInput, RestowError
 from restow.runtime.clock import SystemClock
 from restow.runtime.memory import keep_no_large_blocks
-from restow.runtime.ports import listening_socket
+from restow.runtime.ports import is_loopback, listening_socket
 from restow.ui.app import application
 from restow.ui.site import Site
 
@@ -52,14 +51,6 @@ def check_address(settings: UiSettings) -> None:
             f"--host: {settings.host!r} can be reached from other machines, so tokens have to be encrypted: "
             "give --tls-certificate and --tls-key, or use 127.0.0.1 (and an SSH tunnel)"
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches the address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def serve(

@@ -64,7 +64,17 @@ class Client:
 
     async def number(self) -> int:
         """Return the correlation id of the next frame."""
-        return int(struct.unpack(">i", (await self.frames.get())[:4])[0])
+        return int(struct.unpack(">i", (await self._next_frame())[:4])[0])
 
     async def answer(self, api_key: int, version: int) -> Any:
-        return parse_response(api_key, version, await self.frames.get()).body
+        return parse_response(api_key, version, await self._next_frame()).body
+
+    async def _next_frame(self) -> bytes:
+        """Return the next frame; raise ConnectionError where the server has closed the connection instead."""
+        frame, closed = asyncio.create_task(self.frames.get()), asyncio.create_task(self.is_closed.wait())
+        await asyncio.wait((frame, closed), return_when=asyncio.FIRST_COMPLETED)
+        closed.cancel()
+        if not frame.done():
+            frame.cancel()
+            raise ConnectionError("the server closed the connection without an answer")
+        return frame.result()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cli import run
-from restow.cli.cluster.broker import check_reach, parse_configs, read_users
+from restow.cli.cluster.broker import parse_configs
+from restow.cli.cluster.listening import ListeningOptions
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -55,12 +56,12 @@ def test_cluster_listens_beyond_loopback_only_if_told_in_words(
     assert run(["cluster", "up", "--host", host, "--port", "0", "--data", str(tmp_path / "data")]) == 2
     assert f"is at {host!r}, which is not a loopback address" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
-    check_reach({}, host, 0, without_authentication=True)
+    ListeningOptions(without_authentication=True).check_reach({}, host, 0)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
 def test_loopback_needs_no_word(host: str) -> None:
-    check_reach({}, host, 0, without_authentication=False)
+    ListeningOptions().check_reach({}, host, 0)
 
 
 def test_parse_configs_keeps_the_last_value_of_a_name() -> None:
@@ -71,9 +72,9 @@ def test_listener_beyond_loopback_that_asks_for_a_login_needs_no_word(tmp_path: 
     from restow.cluster.security.access import Access
 
     properties = Access.parse(["SASL_PLAINTEXT"], {"a": "b"}, "a").properties("10.1.2.3", [1])
-    check_reach(properties, "10.1.2.3", 1, without_authentication=False)
+    ListeningOptions().check_reach(properties, "10.1.2.3", 1)
     with pytest.raises(InvalidInput, match=r"PLAINTEXT is at '10\.1\.2\.3'"):
-        check_reach({}, "10.1.2.3", 1, without_authentication=False)
+        ListeningOptions().check_reach({}, "10.1.2.3", 1)
     users = tmp_path / "users.txt"
     users.write_text("alice:secret\n")
-    assert read_users(str(users)) == {"alice": "secret"}
+    assert ListeningOptions(users=str(users)).known_users() == {"alice": "secret"}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.certificates import PASSWORD, Certificates, certificates
-from restow.cluster.broker.metadata import MetadataCache
 from restow.cluster.handlers import Handler
 from restow.cluster.net.server import Door, serve
 from restow.cluster.security.broker_doors import Doors
@@ -19,7 +17,7 @@ from restow.runtime.network import SystemNetwork
 from restow.runtime.tls import ClientAuth, TlsFiles, client_context, server_context
 from restow.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 from tests.conftest import needs_kafka
-from tests.unit.broker.conversations import HOST, Client, run
+from tests.unit.broker.conversations import HOST, Client, bare_services, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,10 +39,7 @@ async def principal_behind(server: TlsFiles, client: TlsFiles, *, by_certificate
         met.append(str(context.principal))
         return ApiVersionsResponse(api_keys=[])
 
-    clock = SystemClock()
-    store = SimpleNamespace(in_doubt=False)
-    metadata = MetadataCache("cluster", clock)
-    services: Any = SimpleNamespace(broker_id=1, clock=clock, metadata=metadata, store=store)
+    services = bare_services(SystemClock())
     door = Door(tls=server, names_by_certificate=by_certificate)
     handlers = {API_VERSIONS: Handler(range(1), handle)}
     listener = await serve(SystemNetwork(), HOST, 0, services, handlers=handlers, door=door)

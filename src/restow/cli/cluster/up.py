@@ -6,16 +6,8 @@ from typing import Annotated
 
 import typer
 
-from restow.cli.cluster.broker import (
-    LISTENER_HELP,
-    OPEN_HELP,
-    SUPER_HELP,
-    TLS_HELP,
-    USERS_HELP,
-    check_reach,
-    parse_configs,
-    read_users,
-)
+from restow.cli.cluster.broker import parse_configs
+from restow.cli.cluster.listening import ListeningOptions
 from restow.cli.shared.flags import parse_names
 from restow.errors import InvalidInput
 
@@ -42,6 +34,7 @@ _MOST = 1000
 
 
 def command(
+    *,
     brokers: Annotated[
         int | None,
         typer.Option(
@@ -71,21 +64,7 @@ def command(
         int,
         typer.Option(min=0, max=65_535, help="Port of broker 0; 0: free ports.", rich_help_panel=_NETWORK),
     ] = 9092,
-    listener: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME:PROTOCOL", help=LISTENER_HELP, rich_help_panel=_NETWORK),
-    ] = None,
-    users: Annotated[
-        str | None, typer.Option(metavar="FILE", help=USERS_HELP, rich_help_panel=_NETWORK)
-    ] = None,
-    super_user: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help=SUPER_HELP, rich_help_panel=_NETWORK),
-    ] = None,
-    tls: Annotated[str | None, typer.Option(metavar="DIR", help=TLS_HELP, rich_help_panel=_NETWORK)] = None,
-    without_authentication: Annotated[
-        bool, typer.Option("--without-authentication", help=OPEN_HELP, rich_help_panel=_NETWORK)
-    ] = False,
+    listening: ListeningOptions,
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a Kafka broker config; repeatable.")
     ] = None,
@@ -101,15 +80,16 @@ def command(
     from restow.cluster.security.access import Access
     from restow.runtime.loop import run
 
-    who, configs = read_users(users), parse_configs(config or ())
-    access = Access.of_cluster(listener or (), who, "", super_user or (), tls)
+    who, configs = listening.known_users(), parse_configs(config or ())
+    listeners, super_users = listening.listener or (), listening.super_user or ()
+    access = Access.of_cluster(listeners, who, "", super_users, listening.tls)
     shown = {**access.properties(host, [0] * len(access.listeners)), **configs}
-    check_reach(shown, host, port, without_authentication=without_authentication)
+    listening.check_reach(shown, host, port)
     asked = Shape(
         brokers=brokers, log_dirs=log_dirs, racks=parse_names(racks, "--racks") if racks is not None else None
     )
     with held(data, asked) as shape:
-        ports = shape.brokers * max(len(listener or ()), 1)
+        ports = shape.brokers * max(len(listeners), 1)
         if port and port + ports - 1 > 65_535:
             raise InvalidInput(
                 f"--port: {shape.brokers} brokers from port {port} on would need ports above 65535"
@@ -122,10 +102,10 @@ def command(
             host=host,
             port=port,
             properties=configs,
-            listeners=listener or (),
+            listeners=listeners,
             users=who,
-            super_users=super_user or (),
-            tls=tls,
+            super_users=super_users,
+            tls=listening.tls,
         )
         try:
             run(run_until_told(cluster, as_json=as_json))
