@@ -1,7 +1,7 @@
 """Checks the controller's requests to this broker and serializes them.
 
-The embedded cluster has no authentication, so any client can send such a request. A broker accepts it if it
-agrees with the store: its controller is in `/controller`, its epoch in `/controller_epoch`, and it names the
+Without logins and ACLs, any client can send such a request. So a broker accepts only those that agree with
+the store: the controller is in `/controller`, its epoch in `/controller_epoch`, and the request names the
 epoch of this broker's registration, which no response reveals to a client.
 """
 
