@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,6 @@ from restow.plan.files.text import loads
 from restow.plan.planning import make_plan
 from restow.plan.request.request import RequestedLimits, settled
 from restow.snapshot.text import dumps
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_snapshot(path: Path, count: int) -> str:
@@ -165,6 +163,21 @@ def test_plan_needs_a_cluster_or_a_snapshot(
     monkeypatch.delenv("RESTOW_BOOTSTRAP_SERVER", raising=False)
     assert run(["plan", "balance"]) == 2
     assert "--bootstrap-server HOST:PORT, or --snapshot FILE" in capsys.readouterr().err
+
+
+def test_bound_is_no_multiple_where_the_plan_does_less_than_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reached = write_snapshot(tmp_path / "reached.json", 24)
+    beyond = str(tmp_path / "beyond.json")
+    huge = Path(reached).read_text(encoding="utf-8").replace("1000", "9000", 1)
+    Path(beyond).write_text(huge, encoding="utf-8")
+    assert run(["plan", "balance", "--snapshot", reached, "-o", str(tmp_path / "a.json")]) == 0
+    assert "have to be; this is 1.0" in capsys.readouterr().out
+    assert run(["plan", "balance", "--snapshot", beyond, "-o", str(tmp_path / "b.json")]) == 0
+    said = capsys.readouterr().out
+    assert "disk of broker" in said
+    assert "times that" not in said
 
 
 def test_incomplete_plan_is_named_and_written_only_with_partial(

@@ -87,10 +87,14 @@ class View:
         self._draw_left(console)
 
     def _draw_bound(self, console: Console) -> None:
-        if self._told.ratio is not None:
-            least = f"at least {human_bytes(self._told.bound_bytes or 0)} have to be"
-            times = f"this is {self._told.ratio:.4f} times that ({self._plan.bound_by})"
-            console.print(f"{least}; {times}", style="dim")
+        if self._told.ratio is None:
+            return
+        least, proven = human_bytes(self._told.bound_bytes or 0), self._plan.bound_by
+        if self._told.unmet:  # the plan does less than was asked for, so the bound is no measure of it
+            line = f"all that was asked for would take at least {least} ({proven})"
+        else:
+            line = f"at least {least} have to be; this is {self._told.ratio:.4f} times that ({proven})"
+        console.print(line, style="dim")
 
     def _draw_left(self, console: Console) -> None:
         if not self._plan.leaves:
