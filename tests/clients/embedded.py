@@ -46,6 +46,11 @@ class Running:
         leaders = {-1 if each is None else each.leader_id for each in self._known(topic, partition)}
         return leaders.pop() if len(leaders) == 1 else -1
 
+    def replicas_of(self, topic: str, partition: int = 0) -> set[int]:
+        """Return the assigned replicas that the first running broker knows."""
+        known = self._known(topic, partition)[0]
+        return set() if known is None else set(known.replicas)
+
     def in_sync(self, topic: str, partition: int = 0) -> set[int]:
         """Return the ISR on which all running brokers agree, or an empty set."""
         isrs = {
