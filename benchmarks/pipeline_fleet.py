@@ -20,14 +20,15 @@ from pyspark.sql import functions as f
 
 from benchmarks.plan_clusters import skewed
 from benchmarks.report import Row, command_line, print_rows
-from harness.spark import spark_session
 from restow.pipeline.jobs.fleet import fleet
 from restow.pipeline.jobs.lab import OF_CLIENTS, OURS, lab
 from restow.pipeline.jobs.model import TABLE as MODEL
 from restow.pipeline.schemas import ASSIGNMENT, DISKS, REPLICAS, arrow_schema
+from restow.pipeline.session import session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -162,6 +163,11 @@ def _timed(rows: DataFrame, into: Path) -> float:
     return time.perf_counter() - began
 
 
+def _session(folder: Path, cores: int) -> AbstractContextManager[SparkSession]:
+    """Start Spark as commands do."""
+    return session("benchmark", master=f"local[{cores}]", conf={"spark.local.dir": str(folder)})
+
+
 @contextmanager
 def _on(cores: int) -> Iterator[None]:
     """Restrict new processes to so many cores: Spark's JVM uses all, even if its tasks may not."""
@@ -180,8 +186,7 @@ def fleet_rows(clusters: int, replicas: int) -> Iterator[Row]:
         write_fleet(folder, clusters, replicas)
         taken = {}
         for cores in (1, 2):
-            with _on(cores), spark_session(folder / f"spark-{cores}", cores=cores) as spark:
-                spark.conf.set("spark.sql.shuffle.partitions", 8 * cores)  # as commands do
+            with _on(cores), _session(folder, cores) as spark:
                 _timed(plans(spark, folder).limit(1), folder / f"warm-{cores}")
                 taken[cores] = _timed(plans(spark, folder), folder / f"plans-{cores}")
                 made = spark.read.parquet(str(folder / f"plans-{cores}"))
@@ -200,7 +205,7 @@ def fleet_rows(clusters: int, replicas: int) -> Iterator[Row]:
 
 def lab_rows(groups: int) -> Iterator[Row]:
     """Run every group through every assignor."""
-    with tempfile.TemporaryDirectory(prefix="restow-bench-") as name, spark_session(Path(name)) as spark:
+    with tempfile.TemporaryDirectory(prefix="restow-bench-") as name, _session(Path(name), 2) as spark:
         folder = Path(name)
         write_groups(spark, folder, groups, members=10, partitions=100)
         for number, assignors in enumerate((OF_CLIENTS, OURS)):
