@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from restow.cluster.controller import create_topic
 from restow.cluster.embedded import EmbeddedCluster
 from restow.wire import messages
 from restow.wire.error_codes import ErrorCode
@@ -134,5 +135,19 @@ def test_refused_topic_names_are_not_remembered_without_limit(
             for number in range(2500):
                 assert not creation.create_in_passing(f"t{number}")
             assert len(creation._complaints) <= 1000
+
+    run(scenario())
+
+
+def test_create_partitions_knows_a_topic_that_no_broker_has_heard_of_yet(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
+            services = cluster.brokers[0].services
+            client = await Client.connect(port_of(cluster))
+            await create_topic(services.store, "new", {0: (0,)}, {}, "A" * 22)
+            assert services.metadata.partition_count("new") == 0
+            client.ask(37, 1, 1, grow(("new", 2), ("missing", 2)))
+            codes = [each.error_code for each in (await client.answer(37, 1)).results]
+            assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
     run(scenario())

@@ -15,7 +15,7 @@ reassignment/        reassignments: reassignment.py has the triggers, rules.py t
 features.py          the cluster's features, which Apache brokers expect
 state_nodes.py, guarded.py    conditional writes: they fail once a later controller is elected
 batch.py, outbox.py           requests to brokers
-topics.py                     create_topic, expand_topic, delete_topic for the request handlers
+topics.py                     create_topic, create_partitions, delete_topic for the request handlers
 steps.py                      the points at which tests may stop a controller
 """
 
@@ -28,7 +28,13 @@ from restow.cluster.controller.outbox import BrokerChannel
 from restow.cluster.controller.reassignment.rules import ReassignmentTarget, Refusal
 from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.controller.tools import ControllerConfig
-from restow.cluster.controller.topics import create_partitions, create_topic, delete_topic, random_topic_id
+from restow.cluster.controller.topics import (
+    assigned_replicas,
+    create_partitions,
+    create_topic,
+    delete_topic,
+    random_topic_id,
+)
 
 __all__ = [
     "BrokerChannel",
@@ -43,6 +49,7 @@ __all__ = [
     "NotController",
     "ReassignmentTarget",
     "Refusal",
+    "assigned_replicas",
     "create_partitions",
     "create_topic",
     "delete_topic",

@@ -63,6 +63,16 @@ async def create_topic(
             return
 
 
+async def assigned_replicas(store: Store, name: str) -> dict[int, tuple[int, ...]]:
+    """Return the replicas of each partition, in the store and not as brokers know them; none if no topic."""
+    try:
+        node = await store.get(TopicZNode.path(name))
+    except NoNode:
+        return {}
+    topic = TopicZNode.decode(node.data, TopicZNode.path(name))
+    return {number: each.replicas for number, each in topic.partitions.items()}
+
+
 async def create_partitions(store: Store, name: str, added: Mapping[int, tuple[int, ...]]) -> None:
     """Add partitions, numbered on from the existing ones."""
     while True:

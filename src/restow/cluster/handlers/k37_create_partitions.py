@@ -12,7 +12,7 @@ from collections import Counter
 
 from restow.cluster.broker.cordons import without_cordoned
 from restow.cluster.broker.topic_rules import TopicRefused, check_count, more_partitions
-from restow.cluster.controller import ControllerError, create_partitions
+from restow.cluster.controller import ControllerError, assigned_replicas, create_partitions
 from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreatePartitionsResponse, Message
@@ -50,7 +50,7 @@ async def _grow(topic: Message, times: int, context: RequestContext, *, only_che
         )
     if broker.controller.is_deleting(topic.name):
         raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' is queued for deletion.")
-    current = {each.partition: each.replicas for each in broker.metadata.partitions(topic.name)}
+    current = await assigned_replicas(broker.store, topic.name)  # this broker may not know a new topic yet
     if not current:
         raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{topic.name}'.")
     by_hand = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
