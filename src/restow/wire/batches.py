@@ -69,6 +69,12 @@ class CorruptBatch(RestowError):
     code = ErrorCode.CORRUPT_MESSAGE
 
 
+class IncompleteBatch(CorruptBatch):
+    """Bytes that end within a batch."""
+
+    code = ErrorCode.INVALID_RECORD
+
+
 class BatchHeader(NamedTuple):
     """A batch's header. A tuple, because one is made for every batch."""
 
@@ -181,14 +187,16 @@ def check(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
     end = len(buffer)
     while position < end:
         if position + HEADER_BYTES > end:
-            raise CorruptBatch(f"a batch is cut off at position {position}: {end - position} bytes are left")
+            raise IncompleteBatch(
+                f"a batch is cut off at position {position}: {end - position} bytes are left"
+            )
         header = header_at(buffer, position)
         length = header.length
         if header.magic != MAGIC or length < _SMALLEST_LENGTH:
             raise CorruptBatch(_what_is_wrong(header, position))
         following = position + LENGTH_ENDS + length
         if following > end:
-            raise CorruptBatch(
+            raise IncompleteBatch(
                 f"the batch at position {position} is cut off: "
                 f"it has {end - position} of its {LENGTH_ENDS + length} bytes"
             )

@@ -47,6 +47,8 @@ class Produced(NamedTuple):
     log_start_offset: int = -1
     error_message: str | None = None
     current_leader: LeaderAndEpoch | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+    """Numbers of records in their batch, and what is wrong with each."""
 
 
 def encode_produce_response(
@@ -80,9 +82,12 @@ def _partition(version: int, it: Produced) -> bytes:
         return _UP_TO_4.pack(*it[:4]) if version >= 2 else _UP_TO_1.pack(*it[:3])
     flexible = version >= _FIRST_FLEXIBLE
     start = _FROM_5.pack(*it[:5])
-    if flexible and it.error_message is None and it.current_leader is None:
+    if flexible and it.error_message is None and it.current_leader is None and not it.record_errors:
         return start + b"\x01\x00\x00"
-    tail = count(0, flexible=flexible) + string(it.error_message, flexible=flexible)
+    tail = count(len(it.record_errors), flexible=flexible)
+    for number, message in it.record_errors:
+        tail += INT32.pack(number) + string(message, flexible=flexible) + (NO_TAGS if flexible else b"")
+    tail += string(it.error_message, flexible=flexible)
     if flexible:
         tell = it.current_leader if version >= _FIRST_WITH_LEADERS else None
         tail += NO_TAGS if tell is None else tags({0: leader_tag(tell)})

@@ -119,6 +119,17 @@ def rebuild(
     )
 
 
+def in_compression(batch: Buffer, compression: int) -> bytes:
+    """Return the batch in another compression. Its records are not read. Raises CorruptBatch."""
+    header = header_at(batch)
+    payload = compress(_payload(batch, header), compression)
+    attributes = header.attributes & ~COMPRESSION_MASK | compression
+    return _finished(
+        header._replace(length=HEADER_BYTES - LENGTH_ENDS + len(payload), attributes=attributes, crc=0),
+        payload,
+    )
+
+
 def encode_for(header: BatchHeader, records: Sequence[Record], delete_horizon: int | None) -> bytes:
     """Encode some records of a batch that will be rebuilt with that horizon."""
     base_timestamp = header.first_timestamp if delete_horizon is None else delete_horizon
@@ -196,21 +207,25 @@ def _assemble(
     if encoded is None:
         encoded = b"".join(_encode_record(record, base_offset, base_timestamp) for record in records)
     payload = compress(encoded, attributes & COMPRESSION_MASK)
-    batch = bytearray(
-        HEADER.pack(
-            base_offset,
-            HEADER_BYTES - LENGTH_ENDS + len(payload),
-            leader_epoch,
-            MAGIC,
-            0,
-            attributes,
-            last_offset_delta,
-            base_timestamp,
-            max_timestamp,
-            *producer,
-            len(records),
-        )
+    fields = (
+        base_offset,
+        HEADER_BYTES - LENGTH_ENDS + len(payload),
+        leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        *producer,
+        len(records),
     )
+    return _finished(fields, payload)
+
+
+def _finished(header: tuple[int, ...], payload: bytes) -> bytes:
+    """Return the batch with its CRC."""
+    batch = bytearray(HEADER.pack(*header))
     batch += payload
     CRC.pack_into(batch, CRC_AT, crc_of(batch, 0, len(batch)))
     return bytes(batch)

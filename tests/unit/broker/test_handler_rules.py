@@ -84,7 +84,7 @@ def test_produce_refuses_invalid_batches(tmp_path: Path) -> None:
     cases = [
         ({"acks": 2}, ErrorCode.INVALID_REQUIRED_ACKS),
         ({"records": bytes(damaged)}, ErrorCode.CORRUPT_MESSAGE),
-        ({"records": GOOD[:-3]}, ErrorCode.CORRUPT_MESSAGE),
+        ({"records": GOOD[:-3]}, ErrorCode.INVALID_RECORD),
         ({"records": b""}, ErrorCode.INVALID_RECORD),
         ({"records": None}, ErrorCode.INVALID_RECORD),
         ({"topic": "nowhere"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),

@@ -40,10 +40,7 @@ REFUSED = {
     "a transaction of nobody": (with_attributes(batch_of(b"v"), 0x10), InvalidRecord),
     "a gap": (build([Record(0, 1, b"k", b"v"), Record(2, 1, b"k", b"v")]), InvalidRecord),
     "a producer without sequence": (batch_of(b"v", producer_id=3), InvalidRecord),
-    "two idempotent batches": (
-        batch_of(b"v", producer_id=3, producer_epoch=0, base_sequence=0) * 2,
-        InvalidRecord,
-    ),
+    "two batches": (batch_of(b"v") * 2, InvalidRecord),
     "too much": (batch_of(b"v" * 3000), BatchTooLarge),
     "too old": (batch_of(b"v", time=400), InvalidTimestamp),
     "too new": (batch_of(b"v", time=1_600), InvalidTimestamp),
@@ -64,9 +61,9 @@ def test_refused_append_writes_nothing(tmp_path: Path, what: str) -> None:
     log.release()
 
 
-def test_batches_of_one_request_are_appended_together(tmp_path: Path) -> None:
+def test_batches_of_a_coordinator_are_appended_together(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    info = log.append_as_leader(batch_of(b"a", b"b") + batch_of(b"c"), 5, 0)
+    info = log.append_as_leader(batch_of(b"a", b"b") + batch_of(b"c"), 5, 0, from_client=False)
     assert (info.first_offset, info.last_offset) == (0, 2)
     stored = check(log.read(0, 10_000))
     assert [(header.base_offset, header.leader_epoch) for _, header in stored] == [(0, 5), (2, 5)]

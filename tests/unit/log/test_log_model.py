@@ -58,7 +58,7 @@ class LogAsList(RuleBasedStateMachine):
     @rule(sizes=st.lists(st.integers(0, 120), min_size=1, max_size=4))
     def append_as_leader(self, sizes: list[int]) -> None:
         first = self.end
-        info = self.log.append_as_leader(self._append(sizes, self.end), self.epoch, 5)
+        info = self.log.append_as_leader(self._append(sizes, self.end), self.epoch, 5, from_client=False)
         assert (info.first_offset, info.last_offset, info.duplicate) == (first, self.end - 1, False)
 
     @rule(sizes=st.lists(st.integers(0, 120), min_size=1, max_size=4), gap=st.integers(0, 3))

@@ -34,6 +34,7 @@ PRODUCED = st.builds(
     INT64,
     st.none() | TEXT,
     LEADER,
+    st.lists(st.tuples(INT32, TEXT), max_size=3).map(tuple),
 )
 FETCHED = st.builds(
     Fetched,
@@ -104,7 +105,12 @@ def library_produce(version: int, topics: Any, throttle_time_ms: int, endpoints:
                     base_offset=it.base_offset,
                     log_append_time_ms=it.log_append_time_ms,
                     log_start_offset=it.log_start_offset,
-                    record_errors=[],
+                    record_errors=[
+                        partition_class.BatchIndexAndErrorMessage(
+                            batch_index=number, batch_index_error_message=message
+                        )
+                        for number, message in it.record_errors
+                    ],
                     error_message=it.error_message,
                     current_leader=_leader(partition_class, it),
                 )

@@ -27,6 +27,7 @@ from restow.cluster.log import LogConfig
 from restow.cluster.replication.replica_selection import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from restow.cluster.replication.values import ReplicationConfig
 from restow.wire.batches import CREATE_TIME, LOG_APPEND_TIME
+from restow.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -39,6 +40,8 @@ _STAND_TOGETHER = {
     for each in definition.synonyms
 }
 """Broker configs that state the same value in other units, by each name."""
+_COMPRESSIONS = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+"""By compression.type; `producer` is not among them."""
 
 
 class ConfigSource(IntEnum):
@@ -355,6 +358,7 @@ def _settings_of(found: Mapping[str, Value]) -> TopicSettings:
             timestamp_before_max_ms=whole("message.timestamp.before.max.ms"),
             timestamp_after_max_ms=whole("message.timestamp.after.max.ms"),
             max_message_bytes=whole("max.message.bytes"),
+            compression=_COMPRESSIONS.get(str(found["compression.type"])),
             min_cleanable_dirty_ratio=float(ratio) if isinstance(ratio, (int, float)) else 0.5,
             min_compaction_lag_ms=whole("min.compaction.lag.ms"),
             max_compaction_lag_ms=whole("max.compaction.lag.ms"),

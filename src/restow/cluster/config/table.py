@@ -207,12 +207,28 @@ def _rate(name: str) -> Definition:
     return Definition(name, _L, _FOREVER, 0, dynamic=Dynamic.PER_BROKER)
 
 
+def _threads(name: str, default: int) -> Definition:
+    """Return a size of one of Kafka's thread pools."""
+    return Definition(name, _I, str(default), 1, dynamic=Dynamic.FOR_ALL)
+
+
+_WITHOUT_EFFECT = (
+    _threads("background.threads", 10),
+    _threads("num.io.threads", 8),
+    _threads("num.network.threads", 3),
+    _threads("num.recovery.threads.per.data.dir", 1),
+    Definition("num.replica.fetchers", _I, "1", dynamic=Dynamic.FOR_ALL),
+    Definition("sasl.kerberos.min.time.before.relogin", _L, "60000", dynamic=Dynamic.PER_BROKER),
+)
+"""Configs that are stored and shown, because scripts and suites set them, and mean nothing here."""
+
 _PROTOCOLS = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 
 BROKER_CONFIGS: Mapping[str, Definition] = {
     each.name: each
     for each in (
         *_stand_ins(),
+        *_WITHOUT_EFFECT,
         _static("advertised.listeners", _S, None),
         _static("alter.log.dirs.replication.quota.window.num", _I, "11", 1),
         _static("alter.log.dirs.replication.quota.window.size.seconds", _I, "1", 1),

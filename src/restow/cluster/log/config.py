@@ -32,6 +32,8 @@ class LogConfig:
     timestamp_before_max_ms: int = FOREVER
     timestamp_after_max_ms: int = FOREVER
     max_message_bytes: int = 1_048_588
+    compression: int | None = None
+    """compression.type; None keeps that of the producer."""
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = FOREVER

@@ -62,6 +62,11 @@ class InvalidRecord(InvalidAppend):
 
     code = ErrorCode.INVALID_RECORD
 
+    def __init__(self, message: str, refused: tuple[tuple[int, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.refused = refused
+        """The numbers of the records to blame, each with what is wrong with it."""
+
 
 class UnexpectedOffset(InvalidAppend):
     """Batches from the leader do not continue this log."""

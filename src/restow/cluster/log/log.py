@@ -23,7 +23,7 @@ from restow.cluster.log.producer_batches import check_producer, note_producers
 from restow.cluster.log.producers import ProducerStates
 from restow.cluster.log.segment import Segment
 from restow.cluster.log.transactions import aborted_in
-from restow.cluster.log.validate import checked
+from restow.cluster.log.validate import checked, recompressed, with_append_time
 from restow.wire.batches import (
     LENGTH_ENDS,
     LOG_APPEND_TIME,
@@ -31,10 +31,8 @@ from restow.wire.batches import (
     PREFIX_BYTES,
     BatchHeader,
     check,
-    header_at,
     prefix,
     scan,
-    stamp_append_time,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +56,8 @@ class AppendInfo(NamedTuple):
     last_offset: int
     log_append_time: int = NO_TIMESTAMP
     """The log append time, if the topic uses it."""
+    size_bytes: int = 0
+    """The bytes that were written."""
     duplicate: bool = False
 
 
@@ -166,10 +166,11 @@ class PartitionLog:
                 return AppendInfo(known.base_offset, known.last_offset, duplicate=True)
         append_time = NO_TIMESTAMP
         source: Part = batches
+        if config.compression is not None:
+            source, found = recompressed(batches, found, config)
         if config.timestamp_type == LOG_APPEND_TIME:
             append_time = now_ms
-            source = _with_append_time(batches, found, now_ms)
-            found = [(position, header_at(source, position)) for position, _ in found]
+            source, found = with_append_time(source, found, now_ms)
         first_offset = next_offset = self.end_offset
         view = memoryview(source)
         parts: list[Part] = []
@@ -184,9 +185,9 @@ class PartitionLog:
             next_offset += header.last_offset_delta + 1
         if leader_epoch > self.epochs.latest:
             self.begin_epoch(leader_epoch)
-        self._write(parts, headers, len(batches))
+        self._write(parts, headers, len(source))
         note_producers(self.producers, self._active, headers, found, source)
-        return AppendInfo(first_offset, next_offset - 1, append_time)
+        return AppendInfo(first_offset, next_offset - 1, append_time, len(source))
 
     def append_as_follower(self, batches: bytes) -> None:
         """Write the leader's batches as they are. They must start at this log's end or later."""
@@ -410,10 +411,3 @@ class PartitionLog:
     def _write_snapshot(self) -> None:
         """Write a producer snapshot at the log's end. Two are kept, in case the newer one is lost."""
         write_snapshot(self._disk, self.directory, self.end_offset, self.producers)
-
-
-def _with_append_time(batches: bytes, found: list[tuple[int, BatchHeader]], now_ms: int) -> bytearray:
-    stamped = bytearray(batches)
-    for position, _ in found:
-        stamp_append_time(stamped, position, now_ms)
-    return stamped

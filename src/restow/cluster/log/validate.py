@@ -1,8 +1,8 @@
-"""A leader's checks of batches before it appends them."""
+"""A leader's checks of batches before it appends them, and what it changes in them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from restow.cluster.log.config import FOREVER
 from restow.cluster.log.errors import BatchTooLarge, InvalidRecord, InvalidTimestamp
@@ -13,21 +13,26 @@ from restow.wire.batches import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
+    CorruptBatch,
     check,
+    header_at,
+    scan,
+    stamp_append_time,
 )
-from restow.wire.records import MOST_RECORDS, SMALLEST_RECORD_BYTES
+from restow.wire.records import MOST_RECORDS, SMALLEST_RECORD_BYTES, each_record, in_compression
 
 if TYPE_CHECKING:
     from restow.cluster.log.config import LogConfig
+    from restow.runtime.disk import Part
     from restow.wire.batches import BatchHeader
+
+    Headers: TypeAlias = list[tuple[int, BatchHeader]]
 
 _NOT_FROM_CLIENTS = CONTROL_BIT | TIMESTAMP_TYPE_BIT
 _HIGHEST_COMPRESSION = 4
 
 
-def checked(
-    batches: bytes, config: LogConfig, now_ms: int, *, from_client: bool = True
-) -> list[tuple[int, BatchHeader]]:
+def checked(batches: bytes, config: LogConfig, now_ms: int, *, from_client: bool = True) -> Headers:
     """Return the batches and their positions, if a client may send them all.
 
     Those of a coordinator may also be control batches, and have no sequence.
@@ -35,18 +40,72 @@ def checked(
     found = check(batches)
     if not found:
         raise InvalidRecord("there is no batch to append")
-    for _, header in found:
+    if len(found) > 1 and from_client:
+        raise InvalidRecord(f"a producer sends one batch for a partition at a time, not {len(found)}")
+    for position, header in found:
         _check_batch(header, config, now_ms, from_client=from_client)
-        if header.producer_id >= 0 and len(found) > 1:
-            raise InvalidRecord("an idempotent producer appends one batch at a time")
+        if config.cleanup_compact and from_client:
+            _check_keys(batches, position, header)
     return found
 
 
-def _check_batch(header: BatchHeader, config: LogConfig, now_ms: int, *, from_client: bool) -> None:
-    if header.size > config.max_message_bytes:
+def recompressed(batches: bytes, found: Headers, config: LogConfig) -> tuple[bytes, Headers]:
+    """Return the batches in the topic's compression, and their headers. End markers stay as they are.
+
+    Raises BatchTooLarge if a batch grows too large for the topic, and InvalidRecord.
+    """
+    compression = config.compression
+    if compression is None or all(compression == header.compression for _, header in found):
+        return batches, found
+    parts = []
+    for position, header in found:
+        batch = batches[position : position + header.size]
+        if not header.is_control and header.compression != compression:
+            batch = _compressed(batch, compression)
+            _check_size(len(batch), config)
+        parts.append(batch)
+    stored = b"".join(parts)
+    return stored, list(scan(stored))
+
+
+def _compressed(batch: bytes, compression: int) -> bytes:
+    try:
+        return in_compression(batch, compression)
+    except CorruptBatch as error:
+        raise InvalidRecord(str(error)) from error
+
+
+def with_append_time(batches: Part, found: Headers, now_ms: int) -> tuple[bytearray, Headers]:
+    """Return the batches with the broker's time as that of all their records, and their headers."""
+    stamped = bytearray(batches)
+    for position, _ in found:
+        stamp_append_time(stamped, position, now_ms)
+    return stamped, [(position, header_at(stamped, position)) for position, _ in found]
+
+
+def _check_size(size: int, config: LogConfig) -> None:
+    if size > config.max_message_bytes:
         raise BatchTooLarge(
-            f"a batch of {header.size} bytes is above max.message.bytes, which is {config.max_message_bytes}"
+            f"a batch of {size} bytes is above max.message.bytes, which is {config.max_message_bytes}"
         )
+
+
+def _check_keys(batches: bytes, position: int, header: BatchHeader) -> None:
+    """Refuse records without a key, which compaction could not tell from each other."""
+    batch = memoryview(batches)[position : position + header.size]
+    try:
+        without = [number for number, record in enumerate(each_record(batch)) if record.key is None]
+    except CorruptBatch as error:
+        raise InvalidRecord(str(error)) from error
+    if without:
+        raise InvalidRecord(
+            f"{len(without)} of {header.count} records have no key, which a compacted topic needs",
+            refused=tuple((number, "a compacted topic needs a key") for number in without),
+        )
+
+
+def _check_batch(header: BatchHeader, config: LogConfig, now_ms: int, *, from_client: bool) -> None:
+    _check_size(header.size, config)
     if header.count < 1 or header.count != header.last_offset_delta + 1:
         raise InvalidRecord(
             f"a batch says it has {header.count} records and {header.last_offset_delta + 1} offsets"

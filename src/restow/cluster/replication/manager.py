@@ -10,7 +10,7 @@ import logging
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from restow.cluster.log.errors import DiskFailure, LogDirsOffline, LogError
+from restow.cluster.log.errors import DiskFailure, InvalidRecord, LogDirsOffline, LogError
 from restow.cluster.replication.deleted import DeletedReplicas
 from restow.cluster.replication.fetcher import Fetchers
 from restow.cluster.replication.fetches import Fetching
@@ -322,7 +322,8 @@ class ReplicaManager:
         except PartitionRefused as refused:
             return Produced(number, refused.code)
         except (LogError, CorruptBatch) as error:
-            return Produced(number, error.code, error_message=str(error))
+            blamed = error.refused if isinstance(error, InvalidRecord) else ()
+            return Produced(number, error.code, error_message=str(error), record_errors=blamed)
         return Produced(number, 0, info.first_offset, info.log_append_time, partition.log.start_offset)
 
     async def _acknowledged(

@@ -185,7 +185,7 @@ class HostedPartition:
             verification=verification,
         )
         if not info.duplicate:
-            self._appended(end, len(batches))
+            self._appended(end, info.size_bytes)
         return info
 
     def _appended(self, former_end: int, size: int) -> None:
