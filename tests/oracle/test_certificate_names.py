@@ -1,4 +1,4 @@
-"""The names of certificates' subjects, as Java writes them for Kafka's principals."""
+"""The names of certificates' subjects, as Java writes them, and the principals that Kafka makes of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 
 from harness.java import Missing
 from restow.cluster.security.certificates import subject_of
+from restow.cluster.security.principal_rules import NoRuleMatches, PrincipalRules
+from restow.errors import InvalidInput
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
@@ -49,3 +51,50 @@ def test_subject_is_written_as_by_java(gateway: JavaGateway, tmp_path: Path, sub
     factory = gateway.jvm.java.security.cert.CertificateFactory.getInstance("X.509")
     theirs = factory.generateCertificate(stream).getSubjectX500Principal().getName()
     assert subject_of(certificate) == theirs
+
+
+RULES = (
+    "DEFAULT",
+    "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,DEFAULT",
+    "RULE:^CN=(.*?),OU=(.*?),O=(.*?),C=(.*?)$/$1@$2/L, RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/U",
+    r"RULE:^CN=(.*?)(,.*)?$/$1@$2@$3\/$12/, DEFAULT",
+    "RULE:CN=(.*?)/$1-$0/, ,DEFAULT",
+    "RULE:^cn=.*$/never/",
+    r"RULE:^CN=a\\, b.*$/a comma\, and a \$1/",
+    "RULE:.*/all/",
+)
+BAD_RULES = ("RULE:a/b", "RULE:a/b/X", "DEFAULTS", "ALL,DEFAULT")
+NAMES = (
+    "CN=duke,OU=ServiceUsers,O=Org,C=US",
+    "CN=Duke,OU=Sme,O=mycp,L=Fulton,ST=MD,C=US",
+    "CN=client",
+    r"CN=a\, b,O=c",
+    "OU=one",
+    "",
+)
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_rules_name_clients_as_in_kafka(gateway: JavaGateway, rules: str) -> None:
+    from py4j.protocol import Py4JJavaError
+
+    theirs = gateway.jvm.org.apache.kafka.common.security.ssl.SslPrincipalMapper.fromRules(rules)
+    ours = PrincipalRules.parse(rules)
+    for name in NAMES:
+        try:
+            expected = theirs.getName(name)
+        except Py4JJavaError:
+            with pytest.raises(NoRuleMatches):
+                ours.name_of(name)
+        else:
+            assert ours.name_of(name) == expected, name
+
+
+@pytest.mark.parametrize("rules", BAD_RULES)
+def test_rules_are_refused_as_by_kafka(gateway: JavaGateway, rules: str) -> None:
+    from py4j.protocol import Py4JJavaError
+
+    with pytest.raises(Py4JJavaError, match="Invalid rule"):
+        gateway.jvm.org.apache.kafka.common.security.ssl.SslPrincipalMapper.fromRules(rules)
+    with pytest.raises(InvalidInput, match="this is none"):
+        PrincipalRules.parse(rules)

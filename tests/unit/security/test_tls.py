@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from restow.cluster.handlers import Handler
 from restow.cluster.net.server import Door, serve
 from restow.cluster.security.broker_doors import Doors
 from restow.cluster.security.certificates import UnreadableCertificate, principal_of, subject_of
+from restow.cluster.security.principal_rules import PrincipalRules
 from restow.errors import InvalidInput
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 API_VERSIONS = 18
+DEFAULT = PrincipalRules()
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
         return certificates(tmp_path_factory.mktemp("certificates"))
 
 
-async def principal_behind(server: TlsFiles, client: TlsFiles, *, by_certificate: bool = True) -> str:
+async def principal_behind(server: TlsFiles, client: TlsFiles, rules: PrincipalRules | None = DEFAULT) -> str:
     """Return whom the listener takes the client for."""
     met: list[str] = []
 
@@ -40,7 +43,7 @@ async def principal_behind(server: TlsFiles, client: TlsFiles, *, by_certificate
         return ApiVersionsResponse(api_keys=[])
 
     services = bare_services(SystemClock())
-    door = Door(tls=server, names_by_certificate=by_certificate)
+    door = Door(tls=server, rules=rules)
     handlers = {API_VERSIONS: Handler(range(1), handle)}
     listener = await serve(SystemNetwork(), HOST, 0, services, handlers=handlers, door=door)
     try:
@@ -63,7 +66,31 @@ def test_principal_is_the_subject_of_a_requested_certificate(
         client = TlsFiles(keystore=str(made.client_encrypted), key_password=PASSWORD, truststore=trusted)
         expected = "User:ANONYMOUS" if client_auth is ClientAuth.NONE else "User:CN=client"
         assert await principal_behind(server, client) == expected
-        assert await principal_behind(server, client, by_certificate=False) == "User:ANONYMOUS"
+        assert await principal_behind(server, client, None) == "User:ANONYMOUS"
+
+    run(scenario())
+
+
+def test_listeners_rules_name_the_client(made: Certificates) -> None:
+    trusted = str(made.authority)
+    server = TlsFiles(keystore=str(made.server), truststore=trusted, client_auth=ClientAuth.REQUIRED)
+    client = TlsFiles(keystore=str(made.client), truststore=trusted)
+
+    def doors(rules: str) -> Doors:
+        stated = {
+            "listeners": f"SSL://{HOST}:0",
+            "security.inter.broker.protocol": "SSL",
+            "ssl.keystore.location": str(made.server),
+            "ssl.principal.mapping.rules": rules,
+        }
+        return Doors.of(stated, HOST, 0)
+
+    async def scenario() -> None:
+        known = doors("RULE:^CN=(.*)$/$1@example/U").principal_rules["SSL"]
+        assert await principal_behind(server, client, known) == "User:CLIENT@EXAMPLE"
+        unknown = doors("RULE:^OU=(.*)$/$1/").principal_rules["SSL"]
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(principal_behind(server, client, unknown), 60)
 
     run(scenario())
 
@@ -116,7 +143,7 @@ def test_unreadable_certificate_is_refused(data: bytes) -> None:
 
 
 def test_client_without_certificate_is_anonymous() -> None:
-    assert str(principal_of(None)) == "User:ANONYMOUS"
+    assert str(principal_of(None, PrincipalRules())) == "User:ANONYMOUS"
 
 
 def test_files_that_are_no_certificates_are_refused(made: Certificates, tmp_path: Path) -> None:
@@ -144,7 +171,8 @@ BASIS = {"listeners": "PLAINTEXT://h:1,SSL://h:2", "ssl.keystore.location": "own
         ({**BASIS, "ssl.truststore.type": "PKCS12"}, "must be PEM"),
         ({**BASIS, "ssl.client.auth": "maybe"}, "none, requested, required"),
         ({**BASIS, "ssl.endpoint.identification.algorithm": "ftp"}, "must be https"),
-        ({**BASIS, "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/"}, "must be DEFAULT"),
+        ({**BASIS, "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1"}, "this is none: 'RULE:"),
+        ({**BASIS, "ssl.principal.mapping.rules": "RULE:^CN=(.*$/$1/"}, "a pattern that is none"),
     ],
 )
 def test_contradictory_configs_are_refused(properties: dict[str, str], why: str) -> None:

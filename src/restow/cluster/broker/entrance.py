@@ -10,7 +10,6 @@ from restow.cluster.broker.settings import server_limits
 from restow.cluster.net.links import locate
 from restow.cluster.net.peers import Peers
 from restow.cluster.net.server import Door, serve
-from restow.cluster.security.listeners import SecurityProtocol
 from restow.cluster.security.login import LoginParts
 from restow.cluster.security.peer_login import PeerLogin
 from restow.cluster.store.znodes import AdvertisedEndpoint
@@ -94,6 +93,6 @@ class Entrance:
                 name=spec.name,
                 logins=logins,
                 tls=self.doors.tls.get(spec.name),
-                names_by_certificate=spec.protocol is SecurityProtocol.SSL,
+                rules=self.doors.principal_rules.get(spec.name),
             ),
         )

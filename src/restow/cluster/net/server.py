@@ -37,6 +37,7 @@ from restow.cluster.net.within_quotas import answer_within_quotas
 from restow.cluster.security import ANONYMOUS
 from restow.cluster.security.certificates import UnreadableCertificate, principal_of
 from restow.cluster.security.login import MAX_FRAME_BYTES, SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslLogin
+from restow.cluster.security.principal_rules import NoRuleMatches
 from restow.cluster.security.refusal import SaslRefused
 from restow.cluster.store import SessionExpired, StoreError
 from restow.wire.codec import (
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from restow.cluster.handlers import Handler
     from restow.cluster.security import Principal
     from restow.cluster.security.login import LoginParts
+    from restow.cluster.security.principal_rules import PrincipalRules
     from restow.runtime.clock import Timer
     from restow.runtime.protocols import Connection, Listener, Network
     from restow.runtime.tls import TlsFiles
@@ -89,7 +91,8 @@ class Door:
     logins: LoginParts | None = None
     """Set if clients have to log in."""
     tls: TlsFiles | None = None
-    names_by_certificate: bool = False
+    rules: PrincipalRules | None = None
+    """Set if clients are named by their certificates."""
 
 
 class _Waiting(NamedTuple):
@@ -175,10 +178,10 @@ class ClientConnection:
         if door.logins is not None:
             self._login = SaslLogin(door.logins, connection.peer, self._logged_in)
         principal = ANONYMOUS
-        if door.names_by_certificate:
+        if door.rules is not None:
             try:
-                principal = principal_of(connection.certificate)
-            except UnreadableCertificate as error:
+                principal = principal_of(connection.certificate, door.rules)
+            except (UnreadableCertificate, NoRuleMatches) as error:
                 connection.abort(error)
         self._context = RequestContext(
             self._services,

@@ -9,7 +9,7 @@ from restow.cluster.security.authorizer import acl_settings
 from restow.cluster.security.listeners import SecurityProtocol, inter_broker_listener, listeners_of
 from restow.cluster.security.principal import ANONYMOUS, USER, Principal
 from restow.cluster.security.settings import login_settings, peer_credentials
-from restow.cluster.security.tls_settings import tls_files
+from restow.cluster.security.tls_settings import principal_rules, tls_files
 from restow.errors import InvalidInput
 from restow.runtime.tls import ClientAuth
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.security.authorizer import AclSettings
     from restow.cluster.security.listeners import ListenerSpec
+    from restow.cluster.security.principal_rules import PrincipalRules
     from restow.cluster.security.settings import LoginSettings, PeerCredentials
     from restow.runtime.tls import TlsFiles
 
@@ -36,6 +37,9 @@ class Doors:
 
     tls: Mapping[str, TlsFiles]
     """Of the listeners that are encrypted, by name."""
+
+    principal_rules: Mapping[str, PrincipalRules]
+    """Of the listeners whose clients are named by their certificates, by name."""
 
     acls: AclSettings | None
     """Set if there is an authorizer."""
@@ -60,6 +64,11 @@ class Doors:
                 each.name: login_settings(properties, each) for each in listeners if each.protocol.has_login
             },
             tls={each.name: tls_files(properties, each) for each in listeners if each.protocol.has_tls},
+            principal_rules={
+                each.name: principal_rules(properties, each)
+                for each in listeners
+                if each.protocol is SecurityProtocol.SSL
+            },
             peer_login=peer_login,
         )
 

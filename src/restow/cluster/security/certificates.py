@@ -6,10 +6,13 @@ numbers for the others, whose values are in hexadecimal.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.security.principal import ANONYMOUS, USER, Principal
 from restow.errors import RestowError
+
+if TYPE_CHECKING:
+    from restow.cluster.security.principal_rules import PrincipalRules
 
 _KEYWORDS = {
     "2.5.4.3": "CN",
@@ -48,9 +51,12 @@ class _Element(NamedTuple):
     whole: bytes
 
 
-def principal_of(certificate: bytes | None) -> Principal:
-    """Return the principal of a client with that certificate (DER), or with none."""
-    return ANONYMOUS if certificate is None else Principal(USER, subject_of(certificate))
+def principal_of(certificate: bytes | None, rules: PrincipalRules) -> Principal:
+    """Return the principal of a client with that certificate (DER), or with none.
+
+    Raises UnreadableCertificate or NoRuleMatches.
+    """
+    return ANONYMOUS if certificate is None else Principal(USER, rules.name_of(subject_of(certificate)))
 
 
 def subject_of(certificate: bytes) -> str:

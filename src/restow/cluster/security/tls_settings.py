@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.security.principal_rules import PrincipalRules
 from restow.cluster.security.settings import config_of
 from restow.errors import InvalidInput
 from restow.runtime.tls import ClientAuth, TlsFiles
@@ -23,8 +24,6 @@ def tls_files(properties: Mapping[str, str], listener: ListenerSpec) -> TlsFiles
     for store in ("ssl.keystore.type", "ssl.truststore.type"):
         if (kind := stated(store)) not in (None, "PEM"):
             raise InvalidInput(f"{store} of listener {listener.name} must be PEM, not {kind}")
-    if (rules := stated("ssl.principal.mapping.rules")) and rules.strip() != "DEFAULT":
-        raise InvalidInput("ssl.principal.mapping.rules must be DEFAULT: other rules are not known here")
     keystore = stated("ssl.keystore.location")
     if keystore is None:
         raise InvalidInput(
@@ -43,6 +42,12 @@ def tls_files(properties: Mapping[str, str], listener: ListenerSpec) -> TlsFiles
         client_auth=_client_auth(properties, listener),
         checks_host=algorithm != "",
     )
+
+
+def principal_rules(properties: Mapping[str, str], listener: ListenerSpec) -> PrincipalRules:
+    """Return how the listener names clients by their certificates. Raises InvalidInput."""
+    stated = config_of(properties, listener.name, "ssl.principal.mapping.rules")
+    return PrincipalRules() if stated is None else PrincipalRules.parse(stated)
 
 
 def _client_auth(properties: Mapping[str, str], listener: ListenerSpec) -> ClientAuth:
