@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from restow.client.secrets import Secret
 from restow.errors import InvalidInput
 from restow.model.jaas import SHAPE, parse_entry
+from restow.runtime.secrets import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

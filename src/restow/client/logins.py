@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from restow.client.jaas import Login, parse_login
-from restow.client.secrets import Secret
 from restow.client.tokens import TokenEndpoint, TokenFile, Tokens, Unsecured, as_provider
 from restow.errors import InvalidInput
 from restow.model.jaas import JaasEntry, parse_entry
+from restow.runtime.secrets import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,9 +17,9 @@ from restow.client.logins import login
 from restow.client.property_files import from_environment, has_secrets, read_properties
 from restow.client.property_names import KNOWN, NUMBERS, REFUSED
 from restow.client.secret_files import FROM_FILES, PROVIDERS, resolve, warn_if_open_to_all
-from restow.client.secrets import Secret
 from restow.client.tls import TlsStore, tls_context
 from restow.errors import InvalidInput
+from restow.runtime.secrets import Secret
 
 if TYPE_CHECKING:
     import ssl

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.client.property_names import KNOWN
-from restow.client.secrets import Secret
 from restow.errors import InvalidInput
+from restow.runtime.secrets import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

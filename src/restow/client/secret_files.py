@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.client.property_files import Property, read_properties
-from restow.client.secrets import Secret
 from restow.errors import InvalidInput
+from restow.runtime.secrets import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

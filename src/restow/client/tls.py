@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import ssl
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from restow.client.keystores import Pem, pem_of, read_store
 from restow.errors import InvalidInput
+from restow.runtime.keystores import Pem, pem_of, read_store, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.client.secrets import Secret
+    from restow.runtime.secrets import Secret
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _TYPES = {"PEM", "JKS", "PKCS12"}
@@ -78,21 +75,13 @@ def tls_context(
     return context
 
 
-def _show(context: ssl.SSLContext, own: TlsStore, pem: Pem, key_password: Secret | None) -> None:
-    """Load our key. OpenSSL takes keys from files only: a private one, for a moment."""
-    if pem.key is None or not pem.certificates:
-        missing = "private key" if pem.key is None else "certificate"
+def _show(context: ssl.SSLContext, own: TlsStore, mine: Pem, key_password: Secret | None) -> None:
+    if mine.key is None or not mine.certificates:
+        missing = "private key" if mine.key is None else "certificate"
         raise InvalidInput(f"{_place(own)} has no {missing}: a client needs both to show who it is")
-    if "ENCRYPTED" in pem.key and key_password is None:
+    if "ENCRYPTED" in mine.key and key_password is None:
         raise InvalidInput(f"{_place(own)} has an encrypted private key: set ssl.key.password")
-    handle, name = tempfile.mkstemp(prefix="restow-", suffix=".pem")
-    try:
-        with os.fdopen(handle, "w", encoding="ascii", errors="replace") as file:
-            file.write(pem.key.reveal() + pem.certificates)
-        word = "" if key_password is None else key_password.reveal()
-        _in_words(lambda: context.load_cert_chain(name, password=word), own, "key and certificates")
-    finally:
-        Path(name).unlink(missing_ok=True)
+    _in_words(lambda: show(context, mine, key_password), own, "key and certificates")
 
 
 def _in_words(load: Callable[[], object], store: TlsStore, what: str) -> None:

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from restow.client.errors import LoginRefused, Unreachable
-from restow.client.secrets import Secret
+from restow.runtime.secrets import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

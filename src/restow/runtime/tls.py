@@ -1,13 +1,18 @@
-"""TLS from PEM files, for listeners and for connections."""
+"""TLS from files of certificates, for listeners and for connections."""
 
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
+from restow.runtime.keystores import read_store, show
+
+if TYPE_CHECKING:
+    from restow.runtime.secrets import Secret
 
 
 class ClientAuth(StrEnum):
@@ -30,10 +35,12 @@ class TlsFiles:
     """One side's certificate, and whom it trusts."""
 
     keystore: str
-    """PEM file with the certificate chain and the private key."""
-    key_password: str | None = field(default=None, repr=False)
+    """PEM file, or a store of Java, with the certificate chain and the private key."""
+    keystore_password: Secret | None = None
+    key_password: Secret | None = None
     truststore: str | None = None
-    """PEM file with the certificates of authorities; without it the system's certificate store is used."""
+    """The same with the certificates of authorities; without it the system's certificate store is used."""
+    truststore_password: Secret | None = None
     client_auth: ClientAuth = ClientAuth.NONE
     checks_host: bool = True
     """Whether a server's certificate must be for the host that was asked."""
@@ -59,17 +66,23 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
 
 def _load(context: ssl.SSLContext, files: TlsFiles) -> None:
     try:
-        # An empty password instead of none: otherwise an encrypted key would be asked for on the terminal.
-        context.load_cert_chain(files.keystore, password=files.key_password or "")
-    except (OSError, ValueError) as error:
+        show(
+            context,
+            read_store(files.keystore, files.keystore_password, files.key_password),
+            files.key_password,
+        )
+    except (OSError, ValueError, InvalidInput) as error:
         raise InvalidInput(
-            f"ssl.keystore.location: {files.keystore} must be a PEM file with a certificate and its private "
-            f"key, and ssl.key.password its password if it has one: {error}"
+            f"ssl.keystore.location: {files.keystore} must be a PEM file, a PKCS12 or a JKS store with a "
+            "certificate and its private key, and ssl.keystore.password and ssl.key.password their passwords "
+            f"if they have one: {error}"
         ) from error
     if files.truststore is not None:
         try:
-            context.load_verify_locations(files.truststore)
-        except (OSError, ValueError) as error:
+            trusted = read_store(files.truststore, files.truststore_password)
+            context.load_verify_locations(cadata=trusted.certificates)
+        except (OSError, ValueError, InvalidInput) as error:
             raise InvalidInput(
-                f"ssl.truststore.location: {files.truststore} must be a PEM file with certificates: {error}"
+                f"ssl.truststore.location: {files.truststore} must be a PEM file, a PKCS12 or a JKS store "
+                f"with certificates, and ssl.truststore.password its password if it has one: {error}"
             ) from error

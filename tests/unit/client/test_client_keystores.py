@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.certificates import PASSWORD, Certificates, as_jks, certificates
-from restow.client import keystores
 from restow.client.properties import settings
 from restow.client.property_files import from_flags
 from restow.errors import InvalidInput
+from restow.runtime import keystores
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:

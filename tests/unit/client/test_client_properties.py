@@ -10,8 +10,9 @@ import pytest
 from restow.client.jaas import parse_login
 from restow.client.properties import settings
 from restow.client.property_files import from_environment, from_flags, read_properties
-from restow.client.secrets import HIDDEN, Secret, keep_credentials_out_of_logs
+from restow.client.secrets import keep_credentials_out_of_logs
 from restow.errors import InvalidInput
+from restow.runtime.secrets import HIDDEN, Secret
 
 if TYPE_CHECKING:
     from pathlib import Path

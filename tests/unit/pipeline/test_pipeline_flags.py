@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from restow.client.secrets import Secret
 from restow.errors import InvalidInput
 from restow.pipeline.jars import CONNECTORS, NoSpark, connector_jars
 from restow.pipeline.sampling.where import Where
 from restow.pipeline.session import SMALL_BYTES, conf_from, is_small, settings_for, with_connector
 from restow.pipeline.topic import connector_options
+from restow.runtime.secrets import Secret
 from restow.sizes import milliseconds
 
 

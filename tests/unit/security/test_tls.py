@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.certificates import PASSWORD, Certificates, certificates
+from harness.certificates import PASSWORD, Certificates, as_jks, certificates
 from restow.cluster.handlers import Handler
 from restow.cluster.net.server import Door, serve
 from restow.cluster.security.broker_doors import Doors
@@ -16,6 +16,7 @@ from restow.cluster.security.principal_rules import PrincipalRules
 from restow.errors import InvalidInput
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
+from restow.runtime.secrets import Secret
 from restow.runtime.tls import ClientAuth, TlsFiles, client_context, server_context
 from restow.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 from tests.conftest import needs_kafka
@@ -63,7 +64,9 @@ def test_principal_is_the_subject_of_a_requested_certificate(
     async def scenario() -> None:
         trusted = str(made.authority)
         server = TlsFiles(keystore=str(made.server), truststore=trusted, client_auth=client_auth)
-        client = TlsFiles(keystore=str(made.client_encrypted), key_password=PASSWORD, truststore=trusted)
+        client = TlsFiles(
+            keystore=str(made.client_encrypted), key_password=Secret(PASSWORD), truststore=trusted
+        )
         expected = "User:ANONYMOUS" if client_auth is ClientAuth.NONE else "User:CN=client"
         assert await principal_behind(server, client) == expected
         assert await principal_behind(server, client, None) == "User:ANONYMOUS"
@@ -147,17 +150,47 @@ def test_client_without_certificate_is_anonymous() -> None:
 
 
 def test_files_that_are_no_certificates_are_refused(made: Certificates, tmp_path: Path) -> None:
+    (tmp_path / "text.pem").write_text("nothing")
     for keystore, password in (
         (tmp_path / "missing.pem", None),
+        (tmp_path / "text.pem", None),
         (made.authority, None),  # without a key
-        (made.server_store, None),  # PKCS12
+        (made.server_store, None),  # without its password
         (made.server_encrypted, None),
-        (made.server_encrypted, "wrong"),
+        (made.server_encrypted, Secret("wrong")),
     ):
         with pytest.raises(InvalidInput, match=r"ssl\.keystore\.location"):
             server_context(TlsFiles(keystore=str(keystore), key_password=password))
-    with pytest.raises(InvalidInput, match=r"ssl\.truststore\.location"):
-        client_context(TlsFiles(keystore=str(made.server), truststore=str(made.server_store)))
+    for truststore in (tmp_path / "text.pem", made.trust_store):
+        with pytest.raises(InvalidInput, match=r"ssl\.truststore\.location"):
+            client_context(TlsFiles(keystore=str(made.server), truststore=str(truststore)))
+
+
+@pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
+def test_stores_of_java_are_read(made: Certificates, kind: str) -> None:
+    """As a listener's configs name them, on both sides of a connection."""
+    own, theirs, trusted = made.server_store, made.client_store, made.trust_store
+    if kind == "JKS":
+        own, theirs, trusted = as_jks(own), as_jks(theirs), as_jks(trusted)
+
+    def files(store: Path) -> TlsFiles:
+        stated = {
+            "listeners": f"SSL://{HOST}:0",
+            "security.inter.broker.protocol": "SSL",
+            "ssl.client.auth": "required",
+            "ssl.keystore.type": kind,
+            "ssl.keystore.location": str(store),
+            "ssl.keystore.password": PASSWORD,
+            "ssl.truststore.type": kind,
+            "ssl.truststore.location": str(trusted),
+            "ssl.truststore.password": PASSWORD,
+        }
+        return Doors.of(stated, HOST, 0).tls["SSL"]
+
+    async def scenario() -> None:
+        assert await principal_behind(files(own), files(theirs)) == "User:CN=client"
+
+    run(scenario())
 
 
 BASIS = {"listeners": "PLAINTEXT://h:1,SSL://h:2", "ssl.keystore.location": "own.pem"}
@@ -167,8 +200,8 @@ BASIS = {"listeners": "PLAINTEXT://h:1,SSL://h:2", "ssl.keystore.location": "own
     ("properties", "why"),
     [
         ({"listeners": "PLAINTEXT://h:1,SSL://h:2"}, "has no certificate"),
-        ({**BASIS, "ssl.keystore.type": "JKS"}, "must be PEM"),
-        ({**BASIS, "ssl.truststore.type": "PKCS12"}, "must be PEM"),
+        ({**BASIS, "ssl.keystore.type": "JCEKS"}, "must be PEM, PKCS12, JKS, not JCEKS"),
+        ({**BASIS, "ssl.truststore.type": "BKS"}, "must be PEM"),
         ({**BASIS, "ssl.client.auth": "maybe"}, "none, requested, required"),
         ({**BASIS, "ssl.endpoint.identification.algorithm": "ftp"}, "must be https"),
         ({**BASIS, "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1"}, "this is none: 'RULE:"),

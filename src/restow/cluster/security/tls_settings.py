@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from restow.cluster.security.principal_rules import PrincipalRules
 from restow.cluster.security.settings import config_of
 from restow.errors import InvalidInput
+from restow.runtime.secrets import Secret
 from restow.runtime.tls import ClientAuth, TlsFiles
 
 if TYPE_CHECKING:
@@ -15,20 +16,27 @@ if TYPE_CHECKING:
     from restow.cluster.security.listeners import ListenerSpec
 
 
+_TYPES = ("PEM", "PKCS12", "JKS")
+"""Only checked: the first bytes of a store say what it is."""
+
+
 def tls_files(properties: Mapping[str, str], listener: ListenerSpec) -> TlsFiles:
     """Return the listener's certificate, and whom it trusts. Raises InvalidInput."""
 
     def stated(name: str) -> str | None:
         return config_of(properties, listener.name, name)
 
+    def secret(name: str) -> Secret | None:
+        return None if (found := stated(name)) is None else Secret(found)
+
     for store in ("ssl.keystore.type", "ssl.truststore.type"):
-        if (kind := stated(store)) not in (None, "PEM"):
-            raise InvalidInput(f"{store} of listener {listener.name} must be PEM, not {kind}")
+        if (kind := stated(store)) not in (None, *_TYPES):
+            raise InvalidInput(f"{store} of listener {listener.name} must be {', '.join(_TYPES)}, not {kind}")
     keystore = stated("ssl.keystore.location")
     if keystore is None:
         raise InvalidInput(
-            f"listener {listener.name} has no certificate: ssl.keystore.location must name a PEM file with "
-            "a certificate and its private key"
+            f"listener {listener.name} has no certificate: ssl.keystore.location must name a PEM file or a "
+            "store with a certificate and its private key"
         )
     algorithm = stated("ssl.endpoint.identification.algorithm")
     if algorithm not in (None, "", "https"):
@@ -37,8 +45,10 @@ def tls_files(properties: Mapping[str, str], listener: ListenerSpec) -> TlsFiles
         )
     return TlsFiles(
         keystore=keystore,
-        key_password=stated("ssl.key.password"),
+        keystore_password=secret("ssl.keystore.password"),
+        key_password=secret("ssl.key.password"),
         truststore=stated("ssl.truststore.location"),
+        truststore_password=secret("ssl.truststore.password"),
         client_auth=_client_auth(properties, listener),
         checks_host=algorithm != "",
     )

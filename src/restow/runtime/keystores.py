@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import shutil
 import struct
 import subprocess
+import tempfile
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from restow.client.secrets import Secret
 from restow.errors import InvalidInput
+from restow.runtime.secrets import Secret
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator
 
 _JKS = b"\xfe\xed\xfe\xed"
@@ -58,6 +61,23 @@ def read_store(path: str, password: Secret | None, key_password: Secret | None =
         return _pkcs12(path, password)
     kind = "a JCEKS store" if data.startswith(_JCEKS) else "neither a PEM, a JKS nor a PKCS12 store"
     raise InvalidInput(f"{path!r} is {kind}: {_how_to_convert(path)}")
+
+
+def show(context: ssl.SSLContext, own: Pem, key_password: Secret | None) -> None:
+    """Let the context show this certificate. Raises SSLError, or InvalidInput without a key.
+
+    OpenSSL takes keys from files only: a private one, for a moment.
+    """
+    if own.key is None:
+        raise InvalidInput("there is no private key in it")
+    handle, name = tempfile.mkstemp(prefix="restow-", suffix=".pem")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii", errors="replace") as file:
+            file.write(own.key.reveal() + own.certificates)
+        # An empty password instead of none: otherwise an encrypted key would be asked for on the terminal.
+        context.load_cert_chain(name, password="" if key_password is None else key_password.reveal())
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def _how_to_convert(path: str, *, is_pkcs12: bool = False) -> str:
