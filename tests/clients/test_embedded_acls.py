@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -255,3 +255,26 @@ def test_cluster_without_authorizer_has_no_acls() -> None:
             with pytest.raises(KafkaException) as refused:
                 future.result(WAIT_S)
             assert code_of(refused.value) == KafkaError.SECURITY_DISABLED
+
+
+def told(running: Running, user: str, group: str) -> set[str]:
+    admin = AdminClient(of_confluent(running, user))
+    described = admin.describe_consumer_groups([group], include_authorized_operations=True)
+    return {each.name for each in described[group].result(WAIT_S).authorized_operations}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_of_a_group_are_told_what_they_may_do_to_it(cluster: Running, protocol: str) -> None:
+    group, topic = f"told-{protocol}", f"topic-{protocol}"
+    create(cluster, topic)
+    rights = (
+        acl(ResourceType.GROUP, group, AclOperation.READ),
+        acl(ResourceType.TOPIC, topic, AclOperation.READ),
+    )
+    with granted(cluster, *rights):
+        own = {**of_confluent(cluster, "alice"), "group.id": group, "group.protocol": protocol}
+        with closing(Consumer(own)) as consumer:
+            consumer.subscribe([topic])
+            wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "has joined")
+            operations = {user: told(cluster, user, group) for user in USERS}
+    assert operations == {"alice": {"READ", "DESCRIBE"}, "root": {"READ", "DESCRIBE", "DELETE"}}

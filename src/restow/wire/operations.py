@@ -22,6 +22,7 @@ OPERATIONS = {
 
 ON_CLUSTERS = frozenset({5, 7, 8, 9, 10, 11, 12})
 ON_TOPICS = frozenset({3, 4, 5, 6, 7, 8, 10, 11})
+ON_GROUPS = frozenset({3, 6, 8})
 
 
 def bits(operations: Iterable[int]) -> int:

@@ -1,8 +1,7 @@
 """DescribeGroups: return state, protocol and members of groups that this broker coordinates.
 
 Behaviour: a missing group is described as Dead.
-Versions: 4 returns instance ids.
-Not supported: authorized operations.
+Versions: 3 tells what the client may do to a group, if it asks; 4 returns instance ids.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.messages import DescribeGroupsResponse, Message
+from restow.wire.operations import ON_GROUPS
 
 if TYPE_CHECKING:
     from restow.cluster.groups import GroupDescription
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 async def handle(request: Request, context: RequestContext) -> Message:
     groups = context.broker.groups
     described = [await groups.describe(group_id) for group_id in request.body.groups]
-    return DescribeGroupsResponse(groups=[_group(each) for each in described])
+    tells = request.body.include_authorized_operations
+    return DescribeGroupsResponse(groups=[_group(each, tells=tells) for each in described])
 
 
-def _group(it: GroupDescription) -> Message:
+def _group(it: GroupDescription, *, tells: bool) -> Message:
     return DescribeGroupsResponse.DescribedGroup(
         error_code=it.error,
         group_id=it.group_id,
@@ -41,4 +42,5 @@ def _group(it: GroupDescription) -> Message:
             )
             for member in it.members
         ],
+        authorized_operations=ON_GROUPS if tells and not it.error else None,
     )

@@ -2,7 +2,6 @@
 
 Behaviour: a missing group, and one of the classic protocol, is not found; clients then ask DescribeGroups.
 Versions: 1 tells the protocol of each member.
-Not supported: authorized operations.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING
 from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.model import by_topic
 from restow.wire.messages import ConsumerGroupDescribeResponse, Message
+from restow.wire.metadata import NOT_ASKED_FOR
+from restow.wire.operations import ON_GROUPS, bits
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -30,10 +31,11 @@ _Member = _Group.Member
 async def handle(request: Request, context: RequestContext) -> Message:
     groups, metadata = context.broker.groups, context.broker.metadata
     described = [await groups.describe_consumer(group_id) for group_id in request.body.group_ids]
-    return ConsumerGroupDescribeResponse(groups=[_group(each, metadata) for each in described])
+    tells = request.body.include_authorized_operations
+    return ConsumerGroupDescribeResponse(groups=[_group(each, metadata, tells=tells) for each in described])
 
 
-def _group(it: ConsumerGroupDescription, metadata: MetadataCache) -> Message:
+def _group(it: ConsumerGroupDescription, metadata: MetadataCache, *, tells: bool) -> Message:
     return _Group(
         error_code=it.error,
         error_message=it.message,
@@ -43,6 +45,7 @@ def _group(it: ConsumerGroupDescription, metadata: MetadataCache) -> Message:
         assignment_epoch=it.assignment_epoch,
         assignor_name=it.assignor,
         members=[_member(member, target, metadata) for member, target in it.members],
+        authorized_operations=bits(ON_GROUPS) if tells and not it.error else NOT_ASKED_FOR,
     )
 
 

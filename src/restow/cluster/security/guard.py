@@ -18,6 +18,7 @@ from restow.cluster.faults.answers import error_answer, handled, lists_answered
 from restow.cluster.faults.asked import topic_of
 from restow.cluster.security.acls import CLUSTER_NAME, AclOperation, AclResource
 from restow.wire.error_codes import ErrorCode
+from restow.wire.operations import ON_GROUPS, bits
 
 if TYPE_CHECKING:
     from restow.cluster.broker.services import RequestContext
@@ -106,6 +107,8 @@ ELEMENTS: Mapping[int, tuple[Need, ...]] = {
     69: (Need(_OP.DESCRIBE, _GROUP, "group_ids"),),
 }
 
+_DESCRIBE_GROUPS = (15, 69)
+
 FREE = frozenset({17, 18, 36})
 """Requests that need nothing."""
 
@@ -155,7 +158,22 @@ async def guarded(client: Client, request: Request, proceed: Proceed) -> Answer:
         ]
         if denied:
             proceed = without(need.field, denied, CODES[need.resource], proceed)
+    if key in _DESCRIBE_GROUPS and request.body.include_authorized_operations:
+        return await _described_groups(client, request, proceed)
     return await proceed(request, context)
+
+
+async def _described_groups(client: Client, request: Request, proceed: Proceed) -> Answer:
+    """Tell what the client may do to each group that it may describe, in key 69 as a bit field."""
+    answer: Any = await handled(request, client.context, proceed)
+    for each in answer.groups:
+        if not each.error_code:
+            allowed = {
+                number for number in ON_GROUPS if client.may(AclOperation(number), _GROUP, each.group_id)
+            }
+            each.authorized_operations = allowed if request.api_key == _DESCRIBE_GROUPS[0] else bits(allowed)
+    described: Answer = answer
+    return described
 
 
 def without(field: str, denied: list[Any], code: ErrorCode, proceed: Proceed) -> Proceed:
