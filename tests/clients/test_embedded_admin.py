@@ -180,6 +180,15 @@ def test_broker_configs_are_altered_by_the_broker_itself(cluster: Running, admin
     assert refusal(error) in ("INVALID_CONFIG", "INVALID_REQUEST")
 
 
+def test_broker_shows_the_configs_that_it_was_started_with(cluster: Running, admin: AdminClient) -> None:
+    """Also those that are no configs where it is started. Clients find a broker's rack by it."""
+    resource = ConfigResource(ConfigResource.Type.BROKER, "2")
+    found = admin.describe_configs([resource])[resource].result(WAIT_S)
+    assert (found["broker.id"].value, found["broker.rack"].value) == ("2", "c")
+    assert len(found["log.dirs"].value.split(",")) == 2
+    assert found["broker.rack"].is_read_only
+
+
 def test_records_are_deleted_from_the_start(cluster: Running, admin: AdminClient, topic: str) -> None:
     sent = [b"%d" % number for number in range(100)]
     with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all")) as producer:

@@ -52,6 +52,14 @@ class BrokerOptions:
     registration_patience_s: float = 30.0
     """How long to wait until the registration of an earlier run disappears."""
 
+    @property
+    def start_configs(self) -> dict[str, str]:
+        """All configs that the broker starts with, also those that other options stand for."""
+        own = {"broker.id": str(self.broker_id), "log.dirs": ",".join(self.log_dirs)}
+        if self.rack is not None:
+            own["broker.rack"] = self.rack
+        return {**self.properties, **own}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRuntime:

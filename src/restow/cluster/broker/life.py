@@ -93,7 +93,7 @@ class Life:
     async def begin(self) -> None:
         """Start all parts. Returns when the controller has sent this broker the metadata."""
         cluster_id = await prepare_store(self._store, self._world.chance)
-        self.services = services = self._put_together(cluster_id, BrokerConfigs(self._options.properties))
+        self.services = services = self._put_together(cluster_id, BrokerConfigs(self._options.start_configs))
         self._has_services = True
         check_cordoned(services.configs.value(CORDONED_LOG_DIRS), self._options.log_dirs)
         await services.config_store.start()
