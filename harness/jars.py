@@ -34,6 +34,12 @@ def kafka_jars(version: str = KAFKA_VERSION) -> Path:
     return _jars(f"apache-kafka-{version}", f"Apache Kafka {version}'s jars (56 MB)", modules)
 
 
+def application_jars(version: str = KAFKA_4) -> Path:
+    """Return the folder with the jars of Kafka Streams, its examples and Kafka Connect's file connectors."""
+    modules = [f"org.apache.kafka:{name}:{version}" for name in ("kafka-streams-examples", "connect-file")]
+    return _jars(f"apache-kafka-applications-{version}", f"Kafka Streams {version}'s jars (100 MB)", modules)
+
+
 def spark_kafka_jars() -> list[Path]:
     """Return the jars of Spark's Kafka connector for the pyspark in use."""
     java()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
@@ -184,3 +185,32 @@ def test_stream_copies_from_topic_to_topic(cluster: Running, spark: SparkSession
     rows = target.batch()
     assert [bytes(row.value) for row in rows] == [b"copied value %d" % number for number in range(150)]
     assert [bytes(row.headers[0].value) for row in rows] == [b"%d" % number for number in range(150)]
+
+
+def test_source_reads_committed_records_of_a_transactional_producer(
+    cluster: Running, spark: SparkSession, tmp_path: Path
+) -> None:
+    """In a batch and in a stream, past aborted transactions, and not into an open one."""
+    topic = Topic(cluster, spark, 3)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic.name})
+    producer.init_transactions(WAIT_S)
+    for number in range(10):
+        producer.begin_transaction()
+        for each in range(9 * number, 9 * number + 9):
+            producer.produce(topic.name, b"value %d" % each, key=b"%d" % each, partition=each % 3)
+        producer.flush()
+        if number < 9:
+            end = producer.abort_transaction if number % 3 == 1 else producer.commit_transaction
+            end(WAIT_S)
+    kept = [each for each in range(81) if each // 9 % 3 != 1]
+    isolation = {"kafka.isolation.level": "read_committed"}
+    assert numbers_of(topic.batch(**isolation)) == kept
+    frame = topic.stream(**isolation).selectExpr("cast(key as string) as key")
+    writer = frame.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.processAllAvailable()
+    producer.commit_transaction(WAIT_S)
+    query.processAllAvailable()
+    query.stop()
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted(int(row.key) for row in rows) == [*kept, *range(81, 90)]
