@@ -36,6 +36,7 @@ MAY_BE_MISSING = {
     "harness/debian.py",
     "harness/jars.py",
     "harness/java.py",
+    "harness/librdkafka.py",
     "harness/spark_releases.py",
 }
 """Modules that look things up or download them."""
