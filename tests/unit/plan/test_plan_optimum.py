@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import lil_matrix
+from scipy.sparse import csr_matrix
 
 from restow.plan.judge.bound import least_bytes
 from restow.plan.propose import propose
@@ -15,19 +17,23 @@ from restow.plan.request.trim import load_of, out_of_band
 
 from test_plan_propose import cluster, loads  # isort: skip
 
+if TYPE_CHECKING:
+    from restow.plan.search import Problem
+
 SIZES = PlanRequest(balance=True, bands={"disk": 0.2})
 LOADS = PlanRequest(
     balance=True, bands=dict.fromkeys(("disk", "bytes_in", "bytes_out", "cpu", "leader_bytes_in"), 0.4)
 )
 
 
-def optimum(asked: Asked) -> float | None:
+def optimum(problem: Problem, *, whole: bool = True) -> float | None:
     """Return the fewest bytes that bring every broker into every band, or None if nothing does.
 
-    x[p, b]: partition p has a replica on broker b; y[p, b]: it leads there; z[p, r]: it is in rack r.
+    x[p, b]: partition p has a replica on broker b; y[p, b]: it leads there; z[p, r]: it is in rack r. If
+    replicas need not be `whole`, this is the linear relaxation.
     """
-    problem = asked.problem
     partitions, brokers, racks = len(problem.leader), len(problem.rack), int(problem.rack.max()) + 1
+    part_of = np.repeat(np.arange(partitions), np.diff(problem.offsets))
     x = np.arange(partitions * brokers).reshape(partitions, brokers)
     y = x + x.size
     z = np.arange(partitions * racks).reshape(partitions, racks) + 2 * x.size
@@ -35,12 +41,16 @@ def optimum(asked: Asked) -> float | None:
     rows: list[tuple[dict[int, float], float, float]] = []
     more = np.zeros((partitions, brokers))
     if problem.own is not None:
-        more[asked.slots.part_of, problem.home] = problem.own
-    cost = np.zeros(size)
+        more[part_of, problem.home] = problem.own
+    stays = np.zeros((partitions, brokers), dtype=bool)
+    stays[part_of[~problem.forced], problem.home[~problem.forced]] = True
+    cost, most = np.zeros(size), np.ones(size)
+    cost[x] = problem.following[:, :1] * ~stays
+    most[x] = stays | problem.receives
+    most[x[part_of[problem.forced], problem.home[problem.forced]]] = 0.0
+    most[y] = problem.may_lead
     for p in range(partitions):
         home = problem.home[problem.offsets[p] : problem.offsets[p + 1]]
-        cost[x[p]] = problem.following[p, 0]
-        cost[x[p, home]] = 0.0
         rows.append((dict.fromkeys(x[p].tolist(), 1.0), len(home), len(home)))
         rows.append((dict.fromkeys(y[p].tolist(), 1.0), 1, 1))
         rows += [({int(y[p, b]): 1.0, int(x[p, b]): -1.0}, -np.inf, 0) for b in range(brokers)]
@@ -48,6 +58,7 @@ def optimum(asked: Asked) -> float | None:
             there = {int(x[p, b]): -1.0 for b in np.flatnonzero(problem.rack == r)}
             rows.append(({int(z[p, r]): 1.0, **there}, -np.inf, 0))
         rows.append((dict.fromkeys(z[p].tolist(), 1.0), len(set(problem.rack[home].tolist())), np.inf))
+    unit = problem.leading.max(axis=0)
     for b in range(brokers):
         for goal in range(problem.lower.shape[1]):
             own = more[:, b] if goal == 0 else np.zeros(partitions)
@@ -56,18 +67,20 @@ def optimum(asked: Asked) -> float | None:
                 int(y[p, b]): float(problem.leading[p, goal] - problem.following[p, goal])
                 for p in range(partitions)
             }
-            rows.append((row, float(problem.lower[b, goal]), float(problem.upper[b, goal])))
-    matrix = lil_matrix((len(rows), size))
-    for number, (row, _, _) in enumerate(rows):
-        for column, value in row.items():
-            matrix[number, column] = value
-    limits = LinearConstraint(matrix.tocsr(), [low for _, low, _ in rows], [high for _, _, high in rows])
+            scaled = {at: value / unit[goal] for at, value in row.items()}
+            low, high = problem.lower[b, goal] / unit[goal], problem.upper[b, goal] / unit[goal]
+            rows.append((scaled, float(low), float(high)))
+    values = [value for row, _, _ in rows for value in row.values()]
+    columns = [at for row, _, _ in rows for at in row]
+    numbers = np.repeat(np.arange(len(rows)), [len(row) for row, _, _ in rows])
+    matrix = csr_matrix((values, (numbers, columns)), shape=(len(rows), size))
+    limits = LinearConstraint(matrix, [low for _, low, _ in rows], [high for _, _, high in rows])
     scale = cost.max() or 1.0
     answer = milp(
         cost / scale,
         constraints=limits,
-        integrality=np.ones(size),
-        bounds=Bounds(0, 1),
+        integrality=np.full(size, int(whole)),
+        bounds=Bounds(0, most),
         options={"time_limit": 60, "mip_rel_gap": 1e-6},
     )
     return float(answer.fun * scale) if answer.status == 0 else None
@@ -89,7 +102,7 @@ def compare(seeds: range) -> tuple[list[float], list[tuple[float, float]], int]:
         )
         load, request = (loads(snapshot, seed), LOADS) if seed % 2 else (None, SIZES)
         asked = ask(snapshot, load, request)
-        best = optimum(asked)
+        best = optimum(asked.problem)
         if best is None:
             continue
         assert least_bytes(asked).least_bytes <= best * (1 + 1e-6) + 1

@@ -31,8 +31,10 @@ F = TypeVar("F", bound="Callable[..., object]")
 
 COMPILES = find_spec("numba") is not None
 """Whether numba is installed. It is imported when the first loop is compiled."""
+FEW = 200
+"""A cluster of so many replicas is planned sooner without the compiler than numba is imported."""
 _interpreting: ContextVar[bool] = ContextVar("_interpreting", default=False)
-_FEW = 20_000
+_COUNTED = 20_000
 
 
 def compiled(function: F) -> F:
@@ -149,7 +151,7 @@ def pick(state: np.uint64, many: int) -> int:
 def by_group(group: Ints, many: int) -> tuple[Ints, Ints]:
     """Return where each group begins, and all members, group by group and in their order."""
     begins, order = np.zeros(many + 1, np.int64), np.empty(len(group), np.int64)
-    if len(group) <= _FEW:
+    if len(group) <= _COUNTED:
         np.cumsum(np.bincount(group, minlength=many), out=begins[1:])
         return begins, np.argsort(group, kind="stable")
     _sort(group, many, begins, order)

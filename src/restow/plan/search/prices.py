@@ -11,27 +11,25 @@ them in part, the more the cheaper it is there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow.plan.search.compiled import FEW
+from restow.plan.search.offers import Offers, respond
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from restow.plan.search.offers import Singles
     from restow.plan.search.problem import Bools, Floats, Ints, Problem
-
-    Singles = NDArray[np.float32]
 
 # The prices are found on partitions with so many places for their replicas, drawn with odds that grow with
 # their size, in so many turns, and then adjusted to more of them in a few more.
 _PLACES, _MORE_PLACES = 150_000, 750_000
-_TURNS, _TURNS_FOR_ALL, _TURNS_INSIDE = 200, 30, 20
+_TURNS, _TURNS_FOR_ALL = 200, 30
 # A small cluster takes more turns: as many as look at so many places, but no more than this.
 _MOST_PLACES, _MOST_TURNS = 5_000_000, 1_000
-# How much narrower the bands are at last, in average loads.
-_INSIDE = 0.005
 # How far a price moves in one turn at first, in the bytes of an average broker for its load of the goal.
 _STEP, _LAST_STEP = 0.1, 0.0005
 # How much dearer a place may be that a replica still goes to in part, as a share of its own cost.
@@ -39,41 +37,6 @@ _VAGUE, _EXACT, _MORE_EXACT = 0.02, 0.004, 0.001
 _MEMORY, _MEMORY_OF_SQUARES, _LEAST = 0.9, 0.95, 1e-3
 # A band that is wider than so many average loads is no limit.
 _WIDE = 4.0
-_PLACES_AT_A_TIME = 2_000_000
-
-
-class Offers(NamedTuple):
-    """Where replicas may be, and what that costs: of partitions with the same number of them.
-
-    A place is one of the brokers where a replica may be. The first is its home.
-    """
-
-    partitions: Ints
-    stand_for: Singles
-    """How many partitions each of them stands for, where they are a sample."""
-    following: Singles
-    """Partitions × goals: the load of a replica, in average loads of a broker."""
-    extra: Singles
-    """Partitions × goals: the load that leading adds."""
-    at: Ints
-    """Partitions × replicas × places: the broker."""
-    cell: Ints
-    """The same as a cell of a table of partitions × brokers."""
-    fare: Singles
-    """Partitions × replicas × places: the bytes to copy, in average brokers; infinite where it may not be."""
-    lead: Singles
-    """Partitions × replicas × places: 0, or infinite if it may not lead there."""
-    own: Singles
-    """Partitions × replicas: how much more of the first goal it has at home."""
-
-
-class Reaction(NamedTuple):
-    """What partitions do at given prices."""
-
-    load: Floats
-    """Brokers × goals."""
-    there: Singles
-    """Partitions × replicas × places: which part of each replica is there."""
 
 
 class Market:
@@ -87,6 +50,7 @@ class Market:
         self.lower, self.upper = problem.lower / self.unit, problem.upper / self.unit
         self._unlimited = self.upper > len(problem.rack)
         self._counts = counts
+        self._few = len(problem.home) <= FEW
         self._home = np.where(problem.forced, -1, problem.home)
         racks = int(problem.rack.max()) + 1
         members = [np.flatnonzero((problem.rack == rack) & problem.receives) for rack in range(racks)]
@@ -105,14 +69,12 @@ class Market:
         prices[:, 0] = self._respond(few, prices, exact)[:, 0] > self.upper[:, 0]
         return self._adjust(few, prices, turns, (_STEP, _LAST_STEP), (_VAGUE, exact), out_of_time)
 
-    def refine(self, prices: Floats, out_of_time: Callable[[], bool]) -> tuple[Floats, Floats]:
-        """Return the prices for more partitions, and those for slightly narrower bands.
-
-        With the second ones whole replicas are likely to keep to the real bands.
-        """
-        many, steps, exact = self.sample(_MORE_PLACES), (_STEP / 10, _LAST_STEP), (_EXACT, _EXACT)
-        prices = self._adjust(many, prices, _TURNS_FOR_ALL, steps, exact, out_of_time)
-        return prices, self._adjust(many, prices, _TURNS_INSIDE, steps, exact, out_of_time, _INSIDE)
+    def refine(self, prices: Floats, out_of_time: Callable[[], bool]) -> Floats:
+        """Return the prices for more partitions."""
+        many = self.sample(_MORE_PLACES)
+        return self._adjust(
+            many, prices, _TURNS_FOR_ALL, (_STEP / 10, _LAST_STEP), (_EXACT, _EXACT), out_of_time
+        )
 
     def in_bytes(self, prices: Floats) -> Floats:
         """Return prices for the units of the problem, and none where there is no limit."""
@@ -127,7 +89,6 @@ class Market:
         steps: tuple[float, float],
         vagueness: tuple[float, float],
         out_of_time: Callable[[], bool],
-        inside: float = 0.0,
     ) -> Floats:
         """Return prices nearer to those at which the loads are in band.
 
@@ -135,7 +96,7 @@ class Market:
         gives way to the bands: a price within the step's reach of zero becomes zero.
         """
         upper = np.minimum(self.upper, self.lower + _WIDE)
-        middle, half = (upper + self.lower) / 2, np.maximum((upper - self.lower) / 2 - inside, 0.0)
+        middle, half = (upper + self.lower) / 2, (upper - self.lower) / 2
         slope, squares = np.zeros_like(prices), np.zeros_like(prices)
         for turn in range(1, turns + 1):
             if out_of_time():
@@ -154,7 +115,7 @@ class Market:
     def _respond(self, offers: list[Offers], prices: Floats, vague: float) -> Floats:
         load: Floats = np.zeros_like(prices)
         for each in offers:
-            load += respond(each, prices, vague).load
+            load += respond(each, prices, vague, few=self._few)
         return load
 
     def sample(self, places: int) -> list[Offers]:
@@ -175,15 +136,6 @@ class Market:
             for count in np.unique(self._counts[chosen])
             if (some := chosen[self._counts[chosen] == count]).size
         ]
-
-    def everything(self) -> Iterator[Offers]:
-        """Yield the offers of all partitions, some at a time."""
-        for count in np.unique(self._counts).tolist():
-            some = np.flatnonzero(self._counts == count)
-            at_a_time = max(_PLACES_AT_A_TIME // (count * len(self.problem.rack)), 1)
-            for first in range(0, len(some), at_a_time):
-                part = some[first : first + at_a_time]
-                yield self.offers(part, np.ones(len(part), dtype=np.float32))
 
     def offers(self, partitions: Ints, stand_for: Singles) -> Offers:
         """Return the offers of partitions that have the same number of replicas."""
@@ -210,7 +162,6 @@ class Market:
             following=(problem.following[partitions] / self.unit).astype(np.float32),
             extra=((problem.leading - problem.following)[partitions] / self.unit).astype(np.float32),
             at=at,
-            cell=np.arange(len(partitions))[:, None, None] * len(problem.rack) + at,
             fare=fare.astype(np.float32),
             lead=lead.astype(np.float32),
             own=(own / self.unit[0]).astype(np.float32),
@@ -245,48 +196,3 @@ class Market:
                     taken = rack[None, :] == racks[:, other, None]
                     allowed[:, one] &= ~(taken & apart[:, None])
         return at, allowed
-
-
-def respond(offers: Offers, prices: Floats, vague: float) -> Reaction:
-    """Return what partitions do at these prices: places that cost little more are taken too, in part."""
-    count, brokers = len(offers.partitions), len(prices)
-    at_prices = prices.T.astype(np.float32)
-    follows = (offers.following @ at_prices).reshape(-1)[offers.cell]
-    follows += offers.fare
-    if offers.own.any():
-        follows[:, :, 0] += offers.own * at_prices[0][offers.at[:, :, 0]]
-    leads = (offers.extra @ at_prices).reshape(-1)[offers.cell]
-    leads += follows
-    leads += offers.lead
-    cost = offers.following[:, 0]
-    width = (vague * (cost + float(cost.mean()) + 1e-12)).astype(np.float32)[:, None, None]
-    least, least_led = _in_parts(follows, width), _in_parts(leads, width)
-    chance = (least_led - least)[:, None, :]
-    _in_parts(chance, width)
-    chance = chance[:, 0, :, None]
-    leads *= chance
-    follows *= 1 - chance
-    follows += leads
-    weight = offers.stand_for[:, None]
-    cell, size = offers.cell.reshape(-1), count * brokers
-    some = np.bincount(cell, follows.reshape(-1), size).reshape(count, brokers) * weight
-    lead = np.bincount(cell, leads.reshape(-1), size).reshape(count, brokers) * weight
-    load: Floats = some.T @ offers.following + lead.T @ offers.extra
-    if offers.own.any():
-        stays = (follows[:, :, 0] * offers.own * weight).reshape(-1)
-        load[:, 0] += np.bincount(offers.at[:, :, 0].reshape(-1), stays, brokers)
-    return Reaction(load, follows)
-
-
-def _in_parts(costs: Singles, width: Singles) -> Singles:
-    """Turn costs into the part that goes to each place; return the least, less if several share."""
-    least = costs.min(axis=2, keepdims=True)
-    least[~np.isfinite(least)] = 0.0
-    np.subtract(least, costs, out=costs)
-    costs /= width
-    np.exp(costs, out=costs)
-    whole = costs.sum(axis=2, keepdims=True)
-    whole[whole == 0] = 1.0
-    costs /= whole
-    mean: Singles = (least - width * np.log(whole))[:, :, 0]
-    return mean

@@ -52,6 +52,10 @@ class SearchState(NamedTuple):
     spread: Ints
     """Topics × brokers: each broker's replicas of a topic; empty without a limit."""
 
+    def copied(self) -> SearchState:
+        """Return a state of its own."""
+        return SearchState(self.load.copy(), self.holder.copy(), self.spread.copy())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from restow.plan.search.compiled import compiled
 
 if TYPE_CHECKING:
@@ -101,6 +103,12 @@ def _off(value: float, lower: float, upper: float) -> float:
     if value < lower:
         return (lower - value) ** 2
     return 0.0
+
+
+def beyond(space: SearchSpace, load: Floats) -> Floats:
+    """Return brokers × goals: what each load has too much, or lacks to its band."""
+    over: Floats = np.maximum(load - space.upper, 0.0) + np.maximum(space.lower - load, 0.0)
+    return over
 
 
 @compiled

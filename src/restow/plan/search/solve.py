@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from restow.plan.search.begin import as_begun, begin_with
-from restow.plan.search.compiled import COMPILES, as_if_compiled, by_group
+from restow.plan.search.compiled import COMPILES, FEW, as_if_compiled, by_group
 from restow.plan.search.guided import guided, is_priced
 from restow.plan.search.lead import choose, lead_of, out_of_band, table
 from restow.plan.search.mend import Task, mend
 from restow.plan.search.place import in_order, pin, place
 from restow.plan.search.prices import Market
 from restow.plan.search.problem import Problem, Progress, SearchSpace, SearchState, Solution
-from restow.plan.search.rules import wrong
+from restow.plan.search.rules import beyond, wrong
 from restow.plan.search.scale import drained_to, filled_to, held, scale
 from restow.plan.search.shed import shed
 from restow.plan.search.thrift import save
-from restow.plan.search.tries import TINY, improve
+from restow.plan.search.tries import improve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,8 +78,8 @@ class Watch(NamedTuple):
     def say(self, stage: str, problem: Problem, space: SearchSpace, state: SearchState) -> None:
         if self.tell is silent:
             return
-        over = np.maximum(state.load - space.upper, 0.0) + np.maximum(space.lower - state.load, 0.0)
-        self.tell(Progress(stage, _copied(problem, space, state), float(over.sum())))
+        out = float(beyond(space, state.load).sum())
+        self.tell(Progress(stage, _copied(problem, space, state), out))
 
 
 def solve(
@@ -90,7 +90,7 @@ def solve(
     tell: Callable[[Progress], None] = silent,
 ) -> Solution:
     """Return the best assignment found. With `enough_bytes` or fewer copied, it looks for no savings."""
-    with as_if_compiled(few=len(problem.home) <= TINY):
+    with as_if_compiled(few=len(problem.home) <= FEW):
         return _solve(problem, Watch(out_of_time, tell), enough_bytes)
 
 
@@ -107,7 +107,7 @@ def _solve(problem: Problem, watch: Watch, enough_bytes: float) -> Solution:
         movers = np.concatenate((movers, begin_with(problem, space, state)))
         if kept := as_begun(problem, scaled, state):
             return kept
-    tiny = len(problem.home) <= TINY
+    tiny = len(problem.home) <= FEW
     prices = None
     if not tiny:
         prices = _bring_into_bands(problem, scaled, state, movers, watch, enough_bytes)
@@ -140,16 +140,20 @@ def _bring_into_bands(
     kept = scaled.replicas._replace(lower=scaled.lowest, upper=scaled.highest)
     out_of_time, prices, anew = watch.out_of_time, None, problem.begin is None
     unguided: tuple[SearchState, Ints] | None = None
+    start = state.copied() if problem.sheds and anew and is_priced(problem) else None
     if problem.sheds and not out_of_time() and anew:
         movers = np.concatenate((movers, _rebalance(problem, scaled.replicas, state)))
         watch.say("first placement", problem, kept, state)
-    if problem.sheds and anew and is_priced(problem) and not out_of_time() and _is_astray(kept, state):
+    if start and not out_of_time() and _is_astray(kept, state):
         market = Market(problem)
-        found, inside = market.refine(market.find(out_of_time), out_of_time)
-        prices = market.in_bytes(found)
-        if other := guided(problem, kept, market, inside):
-            unguided = SearchState(state.load.copy(), state.holder.copy(), state.spread.copy()), movers
-            _become(state, other)
+        at = market.refine(market.find(out_of_time), out_of_time)
+        prices = market.in_bytes(at)
+        watch.say("prices", problem, kept, state)
+        aim, price = scaled.replicas, at if problem.importance is None else at / problem.importance
+        price = np.ascontiguousarray(price[:, scaled.goals])
+        if found := guided(problem, kept, aim, start, scaled.size, price, out_of_time):
+            unguided = state.copied(), movers
+            _become(state, found)
             movers = np.flatnonzero(state.holder != problem.home)
         watch.say("placement by prices", problem, kept, state)
     _mend(problem, kept, state, movers, watch)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.anneal import Chances, Cooling, anneal
-from restow.plan.search.compiled import COMPILES
+from restow.plan.search.compiled import COMPILES, FEW
 from restow.plan.search.lead import lead_of, out_of_band, table
 from restow.plan.search.problem import SearchState
 from restow.plan.search.tabu import Effort, Tabu
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from restow.plan.search.problem import Bools, Floats, Ints, Problem
     from restow.plan.search.scale import Scaled
 
-TINY = 200
-"""Up to so many replicas nothing but tabu search is needed."""
 _SMALL = 1_000
 _LARGE = 100_000
 _STEPS_AT_A_TIME = 100_000
@@ -51,7 +49,7 @@ def improve(
     """
     if len(holder) <= _SMALL:
         holder, leader = _improve_small(problem, scaled, holder, leader, out_of_time, enough_bytes)
-        if len(holder) <= TINY or not COMPILES:
+        if len(holder) <= FEW or not COMPILES:
             return holder, leader
     limited = any(
         limit is not None and len(limit) for limit in (problem.topic_replicas, problem.topic_leaders)
