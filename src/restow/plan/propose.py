@@ -15,9 +15,11 @@ import numpy as np
 
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
+from restow.plan.exactly import exactly
 from restow.plan.explain.reasons import Reasons
 from restow.plan.goals import DEFAULT_BAND
-from restow.plan.judge.bound import least_bytes, with_prices
+from restow.plan.judge.bound import Bound, least_bytes, with_prices
+from restow.plan.judge.whole import HOW_WHOLE
 from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.request.demands import demoted_last, with_leaders_in_sync
 from restow.plan.request.framing import ask, begun
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
     from restow.model import BrokerId, Limits, Snapshot, TopicPartition
     from restow.model.load import LoadModel
-    from restow.plan.judge.bound import Bound
     from restow.plan.request.framing import Asked
     from restow.plan.request.request import PlanRequest, RequestedLimits
     from restow.plan.search import Progress, Solution
@@ -87,6 +88,9 @@ def propose(
     if solution.homeless.size:
         raise InvalidInput(_homeless(asked, solution))
     bound = _better_bound(asked, bound, solution, out_of_time)
+    if _asks_exactly(asked):
+        solution, least = exactly(asked.problem, solution, bound.least_bytes, out_of_time)
+        bound = bound if least <= bound.least_bytes else Bound(least, HOW_WHOLE)
     changed = changed_by(asked, solution)
     banned = np.zeros(len(asked.arrays.names), dtype=bool)
     choose_part = request.most_bytes is not None or request.most_moves is not None or _worse(asked, solution)
@@ -137,6 +141,14 @@ def _better_bound(asked: Asked, bound: Bound, solution: Solution, out_of_time: C
         market = Market(problem)
         prices = market.in_bytes(market.find(out_of_time))
     return bound if prices is None else with_prices(asked, bound, prices)
+
+
+def _asks_exactly(asked: Asked) -> bool:
+    """Return whether the integer program has every choice that the request leaves to a plan."""
+    slots, request = asked.slots, asked.request
+    forced_anyway = np.array_equal(asked.problem.forced, slots.mandatory)
+    anew = asked.problem.begin is None
+    return forced_anyway and anew and not (slots.dropped or request.any_rack or (slots.pinned >= 0).any())
 
 
 def title_of(request: PlanRequest) -> str:
