@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.cache import fetched_once
 from harness.java import Missing, java
-from restow.pipeline.jars import NoSpark, connector_jars, retrieve
+from restow.pipeline.jars import KAFKA, NoSpark, jars_of, retrieve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def spark_kafka_jars() -> list[Path]:
     """Return the jars of Spark's Kafka connector for the pyspark in use."""
     java()
     try:
-        return connector_jars()
+        return jars_of(KAFKA)
     except NoSpark as error:
         raise Missing(str(error)) from error
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.jars import spark_kafka_jars
 from harness.java import java
+from harness.table_formats import with_formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,7 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
     from pyspark.sql import SparkSession
 
     settings = {
+        "spark.master": f"local[{cores}]",
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.memory": heap,
         "spark.driver.host": "127.0.0.1",
@@ -52,8 +54,8 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.python.authenticate.socketTimeout": "300s",
     }
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("restow")
-    for name, value in settings.items():
+    builder = SparkSession.builder.appName("restow")
+    for name, value in with_formats(settings, folder / "iceberg").items():
         builder = builder.config(name, value)
     at_ctrl_c = signal.getsignal(signal.SIGINT)
     with _environment(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable):

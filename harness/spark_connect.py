@@ -18,6 +18,7 @@ from harness.jars import pyspark_jar, spark_kafka_jars
 from harness.java import HarnessError, java
 from harness.process import HOST, free_ports, last_words, running
 from harness.spark_releases import need_connect
+from harness.table_formats import with_formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +41,7 @@ def connect_server(
     home = pyspark_jar("spark-core*.jar").parents[1]
     with free_ports(1) as (port,):
         settings = {
+            "spark.master": f"local[{cores}]",
             "spark.connect.grpc.binding.address": HOST,
             "spark.connect.grpc.binding.port": str(port),
             "spark.jars": ",".join(str(jar) for jar in spark_kafka_jars()),
@@ -61,8 +63,8 @@ def connect_server(
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
         command = ["env", *(f"{name}={value}" for name, value in variables.items())]
-        command += [str(home / "bin" / "spark-submit"), "--master", f"local[{cores}]", "--class", _SERVER]
-        for name, value in settings.items():
+        command += [str(home / "bin" / "spark-submit"), "--class", _SERVER]
+        for name, value in with_formats(settings, folder / "iceberg").items():
             command += ["--conf", f"{name}={value}"]
         log = folder / "connect.log"
         with running([*command, "spark-internal"], log) as process:

@@ -1,22 +1,38 @@
-"""Small tables for the Spark session of the tests."""
+"""Small tables for the Spark session of the tests, and lakes of all kinds."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
+from harness.table_formats import CATALOG, FORMATS
+from restow.pipeline.address import DELTA, PARQUET
 from tests.spark.patience import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+KINDS = (PARQUET, *FORMATS)
+"""The kinds of lakes that the pyspark in use can have."""
+if not FORMATS:
+    collect_ignore = ["test_spark_lake_formats.py"]
+
 START = datetime(2024, 9, 2, tzinfo=UTC)
 """Midnight on a Monday in the past."""
+
+
+def lake_of_kind(kind: str, folder: Path) -> str:
+    """Return the place of a lake that does not exist yet."""
+    if kind == PARQUET:
+        return str(folder / "lake")
+    return f"{kind}:{folder / 'lake'}" if kind == DELTA else f"{kind}:{CATALOG}.lake_{uuid4().hex}"
 
 
 @pytest.fixture

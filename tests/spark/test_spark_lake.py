@@ -1,4 +1,7 @@
-"""The lake: each sample once, after repeated, concurrent and unfinished writes."""
+"""The lake: each sample once, after repeated, concurrent and unfinished writes.
+
+Each kind of lake is tested that the pyspark in use has a runtime for; `test_spark_elsewhere.py` uses others.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from restow.errors import InvalidDocument, InvalidInput, LakeFailed
-from tests.spark.conftest import START
+from restow.pipeline.address import ICEBERG, PARQUET
+from tests.spark.conftest import KINDS, START, lake_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,11 +29,24 @@ pytestmark = pytest.mark.spark
 DAY = 86_400
 
 
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+def lake(spark: SparkSession, tmp_path: Path, kind: str) -> Lake:
     from restow.pipeline.lake import Lake
 
-    return Lake(spark, str(tmp_path / "lake"))
+    return Lake(spark, lake_of_kind(kind, tmp_path))
+
+
+@pytest.fixture
+def folders(spark: SparkSession, tmp_path: Path) -> Lake:
+    """Return a lake of Parquet folders."""
+    from restow.pipeline.lake import Lake
+
+    return Lake(spark, lake_of_kind(PARQUET, tmp_path))
 
 
 def samples(*times: int, **others: Any) -> list[dict[str, Any]]:
@@ -49,62 +66,86 @@ def test_missing_lake_is_empty(lake: Lake) -> None:
 
 
 def test_lake_returns_each_sample_once_and_unchanged(
-    lake: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
+    lake: Lake, rows_of: Callable[..., DataFrame], kind: str
 ) -> None:
     given = rows_of("replicas", samples(0, 60, DAY, broker=7, topic_id="x"))
     lake.write(given, "replicas")
-    lake.write(given, "replicas")
+    lake.write(given.union(given), "replicas")
     late = rows_of("replicas", samples(-DAY, cluster="other/cluster"))
     lake.write(late, "replicas")
     read = lake.read("replicas", clusters=["c"])
     assert sorted(read.collect()) == sorted(given.collect())
     assert sizes(lake.read("replicas", since=START, until=START + timedelta(days=1))) == [0, 60]
     assert sizes(lake.read("replicas", until=START)) == [-DAY]
-    folder = tmp_path / "lake" / "replicas" / "v1"
-    assert {path.name for path in (folder / "cluster=c").iterdir()} == {"day=2024-09-02", "day=2024-09-03"}
     told = {row.cluster: row for row in lake.describe().collect()}
-    assert {name: row.rows for name, row in told.items()} == {"c": 6, "other/cluster": 1}
+    stored = 9 if kind == PARQUET else 3
+    assert {name: row.rows for name, row in told.items()} == {"c": stored, "other/cluster": 1}
     assert told["c"].first == START.replace(tzinfo=None)
     assert told["c"].bytes > 0
 
 
-def test_compaction_leaves_one_file_per_day_and_loses_nothing(
-    lake: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
+def test_rows_without_a_part_of_their_key_count_once(lake: Lake, rows_of: Callable[..., DataFrame]) -> None:
+    idle = rows_of("groups", [{"at": 0, "topic": None, "partition": None, "member_id": "m"}])
+    for _ in range(2):
+        lake.write(idle, "groups")
+    assert sorted(lake.read("groups").collect()) == sorted(idle.collect())
+
+
+def test_samples_are_in_folders_by_cluster_and_day(
+    folders: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
 ) -> None:
-    for times in ((0, 60, DAY), (60, 120, DAY)):
-        lake.write(rows_of("replicas", samples(*times)), "replicas")
+    folders.write(rows_of("replicas", samples(0, DAY)), "replicas")
     folder = tmp_path / "lake" / "replicas" / "v1"
-    before = [path.relative_to(folder) for path in folder.rglob("*.parquet")]
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy)
-    assert lake.compact("replicas") == len(before) - 2
-    assert len(list(folder.rglob("*.parquet"))) == 2
-    assert sizes(lake.read("replicas", distinct=False)) == [0, 60, 120, DAY]
-    for path in before:  # as if it had been killed before it removed the files that it had read
-        shutil.copy(copy / path, folder / path)
-    assert sizes(lake.read("replicas")) == [0, 60, 120, DAY]
-    lake.compact("replicas")
-    assert sizes(lake.read("replicas", distinct=False)) == [0, 60, 120, DAY]
+    assert {path.name for path in (folder / "cluster=c").iterdir()} == {"day=2024-09-02", "day=2024-09-03"}
+
+
+def test_compaction_leaves_one_file_per_day_and_loses_nothing(
+    lake: Lake, rows_of: Callable[..., DataFrame]
+) -> None:
+    for times in ((0, 60, DAY), (60, 120, DAY), (180,)):
+        lake.write(rows_of("replicas", samples(*times)), "replicas")
+    [before] = lake.describe().collect()
+    assert lake.compact("replicas", clusters=["another"]) == 0
+    assert lake.compact("replicas") == before.files - 2
+    assert [row.files for row in lake.describe().collect()] == [2]
+    assert sizes(lake.read("replicas", distinct=False)) == [0, 60, 120, 180, DAY]
     assert lake.compact("replicas") == 0
     with pytest.raises(InvalidInput, match="made anew"):
         lake.compact("model")
 
 
+def test_killed_compaction_leaves_samples_twice_that_count_once(
+    folders: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
+) -> None:
+    for times in ((0, 60), (60, 120)):
+        folders.write(rows_of("replicas", samples(*times)), "replicas")
+    folder = tmp_path / "lake" / "replicas" / "v1"
+    before = [path.relative_to(folder) for path in folder.rglob("*.parquet")]
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    folders.compact("replicas")
+    for path in before:  # as if it had been killed before it removed the files that it had read
+        shutil.copy(copy / path, folder / path)
+    assert sizes(folders.read("replicas")) == [0, 60, 120]
+    folders.compact("replicas")
+    assert sizes(folders.read("replicas", distinct=False)) == [0, 60, 120]
+
+
 def test_files_of_a_killed_writer_are_invisible_and_removed(
-    lake: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
+    folders: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
 ) -> None:
     given = rows_of("replicas", samples(0, 60))
-    lake.write(given, "replicas")
+    folders.write(given, "replicas")
     folder = tmp_path / "lake" / "replicas" / "v1"
     (done,) = folder.rglob("*.parquet")
     left = folder / "_staging" / "killed" / "cluster=c" / "day=2024-09-02"
     left.mkdir(parents=True)
     shutil.copy(done, left / "part.parquet")
     (left / "half.parquet").write_bytes(b"PAR1")
-    assert sizes(lake.read("replicas", distinct=False)) == [0, 60]
-    lake.tidy("replicas")
+    assert sizes(folders.read("replicas", distinct=False)) == [0, 60]
+    folders.tidy("replicas")
     assert left.exists()
-    lake.tidy("replicas", older_than_s=-1)
+    folders.tidy("replicas", older_than_s=-1)
     assert not left.exists()
 
 
@@ -145,10 +186,38 @@ def test_write_replaces_the_earlier_result_of_a_job(lake: Lake, spark: SparkSess
     assert sorted(row.cluster for row in lake.read("model").collect()) == ["b", "c"]
 
 
-def test_lake_refuses_a_newer_version(lake: Lake, tmp_path: Path) -> None:
-    (tmp_path / "lake" / "disks" / "v2").mkdir(parents=True)
-    with pytest.raises(InvalidInput, match="has v2, but this restow knows v1"):
+def test_lake_refuses_a_newer_version(
+    lake: Lake, spark: SparkSession, rows_of: Callable[..., DataFrame], kind: str, tmp_path: Path
+) -> None:
+    lake.write(rows_of("disks", [{"at": 0}]), "disks")
+    if kind == ICEBERG:
+        spark.sql(f"CREATE TABLE {lake.path.partition(':')[2]}.disks_v10 (cluster string) USING iceberg")
+    else:
+        (tmp_path / "lake" / "disks" / "v10").mkdir()
+    with pytest.raises(InvalidInput, match="has v10, but this restow knows v1"):
         lake.read("disks")
+
+
+def test_failed_write_leaves_nothing_behind(lake: Lake, rows_of: Callable[..., DataFrame]) -> None:
+    lake.write(rows_of("replicas", samples(0)), "replicas")
+    given = rows_of("replicas", samples(*range(60, 6000, 60))).repartition(4)
+    broken = given.selectExpr(
+        *(f"if(size = 3000, null, {name}) as {name}" if name == "broker" else name for name in given.columns)
+    )
+    with pytest.raises(LakeFailed, match="a broker is missing"):
+        lake.write(broken, "replicas")
+    assert sizes(lake.read("replicas", distinct=False)) == [0]
+
+
+def test_parquet_folders_keep_no_past(folders: Lake, spark: SparkSession, tmp_path: Path) -> None:
+    from restow.pipeline.lake import Lake
+
+    with pytest.raises(InvalidInput, match="Parquet folders, which keep no past: --as-of"):
+        Lake(spark, str(tmp_path), as_of=START)
+    with pytest.raises(InvalidInput, match="keep no past"):
+        list(folders.history())
+    with pytest.raises(InvalidInput, match="keep no past"):
+        folders.forget("replicas", 1)
 
 
 @pytest.mark.classic

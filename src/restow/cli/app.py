@@ -34,7 +34,7 @@
     │   ├── rehearse          rehearse plans in many variants
     │   └── stream            copy samples from a topic into the lake
     ├── lake
-    │   └── describe, compact, import
+    │   └── describe, compact, import, copy
     ├── cluster
     │   ├── up                start a cluster in this process
     │   └── status            show brokers, leaders and replicas out of sync
@@ -70,6 +70,7 @@ from restow.cli.pipeline import (
     forecast,
     lab,
     lake_compact,
+    lake_copy,
     lake_describe,
     lake_import,
     pipeline_rehearse,
@@ -168,12 +169,13 @@ Examples:
   $ restow pipeline lab --lake samples --master spark://host:7077
 """
 
-_LAKE_HELP = """Describe, compact and fill lakes of samples.
+_LAKE_HELP = """Describe, compact, fill and copy lakes of samples.
 
 \b
 Examples:
   $ restow lake describe --lake samples
   $ restow lake compact --lake samples
+  $ restow lake copy --lake samples --to delta:s3a://bucket/lake
 """
 
 _SECTIONS = {
@@ -269,6 +271,7 @@ _COMMANDS: dict[str, Any] = {
     "pipeline stream": stream,
     "lake describe": lake_describe,
     "lake compact": lake_compact,
+    "lake copy": lake_copy,
     "lake import": lake_import,
     "groups list": list_groups,
     "groups describe": describe_groups,

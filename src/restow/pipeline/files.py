@@ -48,8 +48,12 @@ class LakeFiles(Protocol):
 
 def path_for(spark: SparkSession, path: str) -> str:
     """Return a path that a Connect server, which runs in another folder, understands as we do."""
-    is_address = "://" in path or path.startswith("file:")
-    return path if is_address or not is_connect(spark) else str(Path(path).absolute())
+    return path if is_address(path) or not is_connect(spark) else str(Path(path).absolute())
+
+
+def is_address(path: str) -> bool:
+    """Return whether this names a file system, too, instead of being a path of this machine."""
+    return "://" in path or path.startswith("file:")
 
 
 def lake_files(spark: SparkSession) -> LakeFiles:
@@ -164,8 +168,8 @@ def _at(path: str) -> tuple[Any, str]:
 
     if path.startswith("file:"):
         return LocalFileSystem(), "/" + path.removeprefix("file:").lstrip("/")
-    scheme, is_address, rest = path.partition("://")
-    if not is_address:
+    scheme, separator, rest = path.partition("://")
+    if not separator:
         return LocalFileSystem(), path
     host, _, key = rest.partition("/")
     system, base = FileSystem.from_uri(f"{'s3' if scheme == 's3a' else scheme}://{host}/")

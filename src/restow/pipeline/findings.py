@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +10,14 @@ import numpy as np
 from restow.errors import LakeFailed
 from restow.model import TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS, LoadModel, Resource
+from restow.pipeline.address import parquet_folder
 from restow.pipeline.names import partition_value, value_of
 from restow.pipeline.schemas import AT, CLUSTER, VERSION
 from restow.sizes import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -45,7 +46,7 @@ class LakeFindings:
 
 def read_findings(lake: str, cluster_id: str) -> LakeFindings:
     """Read the tables of the jobs. Raise `LakeFailed` if that cannot be, or if they are of other clusters."""
-    root = Path(lake)
+    root = parquet_folder(lake)
     files = {name: _files(root, name, cluster_id) for name in TABLES}
     if not any(files.values()):
         raise LakeFailed(_why_empty(root, lake, cluster_id))
@@ -59,9 +60,9 @@ def read_findings(lake: str, cluster_id: str) -> LakeFindings:
 
 def stamps(lake: str, cluster_id: str) -> tuple[tuple[str, int], ...]:
     """Return what changes when a job has written its table anew."""
-    found = []
+    root, found = parquet_folder(lake), []
     for name in TABLES:
-        for path in _files(Path(lake), name, cluster_id):
+        for path in _files(root, name, cluster_id):
             try:
                 found.append((str(path), path.stat().st_mtime_ns))
             except OSError:  # a job is just replacing it

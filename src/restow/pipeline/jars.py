@@ -1,8 +1,8 @@
-"""Java, and the jars of Spark's Kafka connector for the pyspark that is installed.
+"""Java, and the jars that Spark needs for Kafka and for lakes of tables, for the pyspark that is installed.
 
 The jars are fetched once, by the Ivy inside the pyspark wheel, into the user's cache:
 `$RESTOW_CACHE`, otherwise `$XDG_CACHE_HOME/restow`, otherwise `~/.cache/restow`. Each is named: registries
-have the connector of some releases without the modules that it names itself.
+have some releases without the modules that they name themselves.
 """
 
 from __future__ import annotations
@@ -17,21 +17,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
+from restow.pipeline.address import DELTA, ICEBERG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+KAFKA = "kafka"
 _SHARED = (
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
     "org.apache.kafka:kafka-clients:3.9.0",
     "org.apache.commons:commons-pool2:2.12.0",
 )
-CONNECTORS: Mapping[str, tuple[str, ...]] = {
-    "4.0": ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0", *_SHARED),
-    "4.1": ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1", *_SHARED),
-    "4.2": ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0", *_SHARED),
+JARS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    KAFKA: {
+        "4.0": ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0", *_SHARED),
+        "4.1": ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1", *_SHARED),
+        "4.2": ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0", *_SHARED),
+    },
+    ICEBERG: {
+        "4.0": ("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",),
+        "4.1": ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",),
+    },
+    DELTA: {
+        "4.0": ("io.delta:delta-spark_2.13:4.0.1", "io.delta:delta-storage:4.0.1"),
+        "4.1": ("io.delta:delta-spark_4.1_2.13:4.2.0", "io.delta:delta-storage:4.2.0"),
+    },
 }
-"""The connector's jars for each release of Spark that Restow works with; pyspark has all the others."""
+"""The jars by kind and by release of Spark that they work with, first the one that has the code; pyspark has
+all others that they need."""
+_CALLED = {KAFKA: "Kafka connector", ICEBERG: "Iceberg runtime", DELTA: "Delta runtime"}
 
 _IVY_MODULE = """\
 <ivy-module version="2.0">
@@ -75,16 +89,22 @@ def spark_release() -> str:
     return ".".join(version("pyspark").split(".")[:2])
 
 
-def connector_jars() -> list[Path]:
-    """Return the connector's jars for the installed pyspark; fetch them if they are missing."""
+def has_jars(kind: str) -> bool:
+    """Return whether jars of this kind are known for the installed pyspark."""
+    return spark_release() in JARS[kind]
+
+
+def jars_of(kind: str) -> list[Path]:
+    """Return the jars of this kind for the installed pyspark; fetch them if they are missing."""
     release = spark_release()
-    if release not in CONNECTORS:
+    if release not in JARS[kind]:
+        known = list(JARS[kind])
         raise NoSpark(
-            f"Restow knows no Kafka connector for Spark {release}, only for {', '.join(CONNECTORS)}: "
-            "name its jars with --conf spark.jars=…"
+            f"there is no {_CALLED[kind]} for Spark {release} yet, only for {', '.join(known)}: "
+            f"pip install 'pyspark=={known[-1]}.*', or name its jars with --conf spark.jars=…"
         )
-    modules = CONNECTORS[release]
-    kept = cache_dir() / f"spark-kafka-{modules[0].rpartition(':')[2]}-only"
+    modules = JARS[kind][release]
+    kept = cache_dir() / f"{'-'.join(modules[0].split(':')[1:])}-only"
     if not kept.is_dir():
         kept.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f"{kept.name}.partial-", dir=kept.parent))

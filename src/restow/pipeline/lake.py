@@ -1,37 +1,36 @@
-"""The lake: Parquet tables of samples and of the jobs' results, on any file system that Spark reads.
+"""The lake: tables of samples and of the jobs' results, in Parquet folders, Iceberg tables or Delta tables.
 
 Nothing is lost and nothing counts twice, even if processes are killed:
 
-- A write goes into a folder of its own, which readers do not see; then its files move into place one by one
-  under unique names. Two writers do not meet. A killed writer leaves whole files or none, and repeats the
-  same samples afterwards.
+- A write is there as a whole, or repeated as a whole after a kill. How that is done is up to the store
+  (`stores/`); two writers do not meet.
 - A read takes each sample once, by its identity.
-- Compaction moves its files into place before it removes the ones it has read: in between, a sample is there
-  twice and counts once.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from restow.errors import InvalidInput, LakeFailed
-from restow.pipeline.files import lake_files, path_for
-from restow.pipeline.names import LONGEST_VALUE_BYTES, NOT_READ, NULL_VALUE, value_of
-from restow.pipeline.sampling.sample_files import STAGING
-from restow.pipeline.schemas import AT, CLUSTER, DAY, NAMES, VERSION, Field, Table, table
-from restow.pipeline.spark_types import struct_of
+from restow.pipeline.address import lake_address
+from restow.pipeline.names import LONGEST_VALUE_BYTES, NOT_READ, NULL_VALUE
+from restow.pipeline.schemas import AT, CLUSTER, DAY, NAMES, VERSION, Table, table
+from restow.pipeline.stores import store_at
+from restow.pipeline.stores.store import FILE, SIZE, stored_schema
 from restow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+
+    from restow.pipeline.stores import TableSnapshot
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -39,20 +38,23 @@ SETTINGS = {
 }
 """Settings that a session needs so that times are right, also for other readers of the files."""
 
-_STAGING = "_staging"
+_CALLING = "An error occurred while calling"
 _NO_FOLDER = "a lake cannot have a folder for this cluster id"
 
 
 class Lake:
-    """A lake at a path, which need not exist yet."""
+    """A lake at a place of any kind (`address.py`), which need not exist yet."""
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        self.path = path_for(spark, path.rstrip("/") or "/")
-        self.spark = spark
-        self._files = lake_files(spark)
+    def __init__(self, spark: SparkSession, place: str, *, as_of: datetime | str | None = None) -> None:
+        """Open a lake, perhaps as it was at a time, or when the snapshot `TABLE@NUMBER` was made."""
         for name, value in SETTINGS.items():
             if spark.conf.get(name, None) != value:
                 raise InvalidInput(f"this Spark session has not {name}={value}: set it, times depend on it")
+        self.spark = spark
+        self._store = store_at(spark, lake_address(place))
+        self.path = self._store.path
+        self.past = None if as_of is None else self._moment(as_of)
+        self._snapshots: dict[str, int | None] = {}
 
     def read(
         self,
@@ -86,11 +88,17 @@ class Lake:
         Existing samples may be written again, in any order and at any time.
         """
         about = table(name)
+        if self.past is not None:
+            raise InvalidInput(
+                f"{self.path!r} is open as it was at {self.past}: nothing can be written there"
+            )
         shaped = rows.select(*_checked(rows, about))
-        if about.sampled:
-            self._add(about, shaped.withColumn(DAY, f.to_date(AT)))
-        else:
-            self._replace(about, shaped)
+        self._has(about)  # or refuse a table of another kind or version
+        with self._failing(f"{about.name} could not be written to"):
+            if about.sampled:
+                self._store.add(about, shaped.withColumn(DAY, f.to_date(AT)))
+            else:
+                self._store.replace(about, shaped)
 
     def compact(self, name: str, *, clusters: Sequence[str] | None = None, days: int = 1) -> int:
         """Merge the files of each cluster and day into few large ones, each sample once and in order.
@@ -101,34 +109,30 @@ class Lake:
         if not about.sampled:
             raise InvalidInput(f"{name!r} is made anew by its job: there is nothing to compact")
         self.tidy(name)
-        scattered = self._scattered(about, clusters, days)
-        if not scattered:
+        if not self._has(about):
             return 0
-        before = {path for files in scattered for path in files}
-        rows = self.spark.read.schema(_stored(about)).option("basePath", self._home(about))
-        ordered = rows.parquet(*sorted(before)).dropDuplicates([*about.identity])
-        after = self._add(about, ordered, in_order=True)
-        self._files.remove(*before)
-        return len(before) - after
+        today = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC).date()
+        with self._failing(f"{about.name} could not be compacted in"):
+            return self._store.compact(about, clusters, today - timedelta(days=days - 1))
 
     def describe(self) -> DataFrame:
         """Return rows, files, bytes and times of every table and cluster, repeated samples included."""
         found = None
         for name in NAMES:
-            if not self._is_there(table(name)):
+            if not self._has(table(name)):
                 continue
-            rows = self._stored_rows(table(name))
+            rows = self._store.with_files(table(name))
             time = f.col(AT) if AT in rows.columns else f.lit(None).cast("timestamp")
-            files = rows.groupBy(CLUSTER, f.col("_metadata.file_path").alias("file")).agg(
+            files = rows.groupBy(CLUSTER, FILE).agg(
                 f.count("*").alias("rows"),
-                f.first("_metadata.file_size").alias("size"),
+                f.first(SIZE).alias(SIZE),
                 f.min(time).alias("first"),
                 f.max(time).alias("last"),
             )
             part = files.groupBy(f.lit(name).alias("table"), f.lit(VERSION).alias("version"), CLUSTER).agg(
                 f.sum("rows").alias("rows"),
                 f.count("*").alias("files"),
-                f.sum("size").alias("bytes"),
+                f.sum(SIZE).alias("bytes"),
                 f.min("first").alias("first"),
                 f.max("last").alias("last"),
             )
@@ -139,77 +143,78 @@ class Lake:
 
     def tidy(self, name: str, older_than_s: int = 24 * 3600) -> None:
         """Remove files of killed writers, once they are too old to belong to a running one."""
-        for folder in (f"{self._home(table(name))}/{_STAGING}", f"{self.path}/{STAGING}"):
-            self._files.remove_old(folder, older_than_s)
+        self._store.tidy(table(name), older_than_s)
 
-    def _home(self, about: Table) -> str:
-        return f"{self.path}/{about.name}/v{VERSION}"
+    def history(self) -> Iterator[tuple[str, TableSnapshot]]:
+        """Yield the names of tables with their snapshots that can still be read, the oldest first."""
+        self._need_past()
+        for name in NAMES:
+            if self._has(table(name)):
+                for each in self._store.history(table(name)):
+                    yield name, each
+
+    def forget(self, name: str, older_than_s: int) -> None:
+        """Remove snapshots that are older than this, and the files that no other snapshot needs."""
+        self._need_past()
+        about = table(name)
+        if self._has(about):
+            with self._failing(f"snapshots of {about.name} could not be removed from"):
+                self._store.forget(about, older_than_s)
+
+    def _has(self, about: Table) -> bool:
+        with self._failing(f"{about.name} could not be looked up in"):
+            return self._store.has(about)
 
     def _rows(self, about: Table) -> DataFrame:
         """Return all rows with their day, repeated samples included."""
-        if not self._is_there(about):
-            return self.spark.createDataFrame([], _stored(about))
-        return self._stored_rows(about)
+        if self._has(about):
+            if self.past is None:
+                return self._store.rows(about)
+            if about.name not in self._snapshots:
+                self._snapshots[about.name] = self._snapshot(about, self.past)
+            if (snapshot := self._snapshots[about.name]) is not None:
+                return self._store.rows(about, snapshot)
+        return self.spark.createDataFrame([], stored_schema(about))
 
-    def _stored_rows(self, about: Table) -> DataFrame:
-        return self.spark.read.schema(_stored(about)).parquet(self._home(about))
+    def _snapshot(self, about: Table, moment: datetime) -> int | None:
+        """Return the snapshot that a table had at that time; None if it was not there yet."""
+        history = self._store.history(about)
+        before = [each.number for each in history if each.at <= moment]
+        if before or not history or history[0].is_first:
+            return before[-1] if before else None
+        raise InvalidInput(
+            f"--as-of {moment}: {about.name} in {self.path!r} remembers only what was since {history[0].at}"
+        )
 
-    def _is_there(self, about: Table) -> bool:
-        """Return whether the lake has this table; refuse one of a newer version."""
-        versions = self._files.folders(f"{self.path}/{about.name}")
-        newer = [version for version in versions if version > f"v{VERSION}"]
-        if newer:
+    def _moment(self, as_of: datetime | str) -> datetime:
+        self._need_past()
+        if not isinstance(as_of, str):
+            return as_of if as_of.tzinfo else as_of.replace(tzinfo=UTC)
+        name, _, number = as_of.partition("@")
+        about = table(name)
+        history = self._store.history(about) if self._has(about) else []
+        for each in history:
+            if str(each.number) == number:
+                return each.at
+        raise InvalidInput(
+            f"{name} in {self.path!r} has no snapshot {number or 'without a number'}: "
+            "`restow lake describe --history` lists them, and --as-of takes them like replicas@3"
+        )
+
+    def _need_past(self) -> None:
+        if not self._store.keeps_past:
             raise InvalidInput(
-                f"{self.path}/{about.name} has {newer[-1]}, but this restow knows v{VERSION}: use a newer one"
+                f"{self.path!r} is a lake of Parquet folders, which keep no past: --as-of, --history and "
+                "--forget need an Iceberg or a Delta lake"
             )
-        return f"v{VERSION}" in versions
 
-    def _add(self, about: Table, rows: DataFrame, *, in_order: bool = False) -> int:
-        """Write beside the table, then move the files into it. Return how many files were added."""
-        home = self._home(about)
-        staging = f"{home}/{_STAGING}/{uuid4().hex}"
-        shaped = rows.hint("rebalance", *about.partitioning)
-        if in_order:
-            shaped = shaped.sortWithinPartitions(*about.partitioning, *_order(about), AT)
-        self._save(shaped, about, staging)
-        moved = self._files.move_within(staging, home)
-        self._files.remove(staging)
-        return moved
-
-    def _replace(self, about: Table, rows: DataFrame) -> None:
-        """Write beside the table, then swap the two."""
-        home = self._home(about)
-        staging = f"{self.path}/{about.name}/{_STAGING}/{uuid4().hex}"
-        self._save(rows.hint("rebalance", CLUSTER), about, f"{staging}/new")
-        if self._files.exists(home):
-            self._files.move(home, f"{staging}/old")
-        self._files.move(f"{staging}/new", home)
-        self._files.remove(staging)
-
-    def _save(self, rows: DataFrame, about: Table, where: str) -> None:
+    @contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        """Turn Spark's errors of this block into one sentence."""
         try:
-            rows.write.partitionBy(*about.partitioning).parquet(where)
-        except PySparkException as error:
-            self._files.remove(where)
-            what = f"{about.name} could not be written to {self.path!r}"
-            raise LakeFailed(f"{what}: {_reason(error)}") from error
-
-    def _scattered(self, about: Table, clusters: Sequence[str] | None, days: int) -> list[list[str]]:
-        """Return the files of each day that has more than one."""
-        if not self._is_there(about):
-            return []
-        home = self._home(about)
-        recent = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC).date() - timedelta(days=days - 1)
-        found: list[list[str]] = []
-        for place in self._files.folders(home):
-            key, _, value = place.partition("=")
-            if key != CLUSTER or (clusters is not None and value_of(value) not in clusters):
-                continue
-            by_day: dict[str, list[str]] = {}
-            for path in self._files.within(f"{home}/{place}"):
-                by_day.setdefault(path.partition("/")[0], []).append(f"{home}/{place}/{path}")
-            found += [files for day, files in by_day.items() if day < f"{DAY}={recent.isoformat()}"]
-        return [files for files in found if len(files) > 1]
+            yield
+        except (PySparkException, Py4JError) as error:
+            raise LakeFailed(f"{what} {self.path!r}: {_reason(error)}") from error
 
 
 def _checked(rows: DataFrame, about: Table) -> list[Column]:
@@ -246,18 +251,8 @@ def _has_no_folder(cluster: Column) -> Column:
     )
 
 
-def _stored(about: Table) -> StructType:
-    """Return the schema for reading: all columns may be null, and folders are columns too."""
-    day = (Field(DAY, "date", True),) if about.sampled else ()
-    return struct_of((*(Field(each.name, each.kind, True) for each in about.columns), *day))
-
-
-def _order(about: Table) -> list[str]:
-    return [name for name in about.key if name != CLUSTER]
-
-
 def _reason(error: Exception) -> str:
     """Return the sentence at the end of Spark's traceback."""
-    lines = str(error).splitlines()
+    lines = [line for line in str(error).splitlines() if not line.startswith(_CALLING)]
     said = [line for line in lines if ("a " in line and "is missing" in line) or _NO_FOLDER in line]
-    return (said[0].split("] ")[-1] if said else str(error).splitlines()[0]).strip()
+    return (said[0].split("] ")[-1] if said else lines[0].removeprefix(": ")).strip()

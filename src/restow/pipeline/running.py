@@ -28,7 +28,7 @@ class PipelineRun:
     """The results of a run of the pipeline."""
 
     tables: tuple[str, ...]
-    """Tables that are in the lake now."""
+    """Tables that were made; they are in the lake now, unless it was read as of a time."""
     loads: tuple[str, ...]
     """Files of load models, one for each cluster; `restow.plan(…, load=…)` reads them."""
     without_load: int
@@ -45,6 +45,7 @@ def pipeline(
     cluster: Iterable[str] = (),
     since: datetime | None = None,
     until: datetime | None = None,
+    as_of: datetime | str | None = None,
     window: str = "5m",
     load: str | PathLike[str] | None = None,
     statistic: str = "mean",
@@ -69,9 +70,11 @@ def pipeline(
     scope = Scope(clusters=tuple(cluster) or None, since=since, until=until)
     with ExitStack() as stack:
         if spark is None:
-            spark = stack.enter_context(session("pipeline", master=master, conf=conf, lake=str(lake)))
+            spark = stack.enter_context(
+                session("pipeline", master=master, conf=conf, lakes=[str(lake)], quick=True)
+            )
         return make_tables(
-            Work(Lake(spark, str(lake)), scope),
+            Work(Lake(spark, str(lake), as_of=as_of), scope),
             window=window,
             limits=ForecastLimits(fill=fill, rates=dict(limit or {})),
             load=None if load is None else str(load),

@@ -27,9 +27,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import InvalidInput
+from restow.pipeline.address import DELTA, ICEBERG, lake_address
 from restow.pipeline.checkpoints import local_path
 from restow.pipeline.connect import SCHEME, connected
-from restow.pipeline.jars import NoSpark, connector_jars, find_java
+from restow.pipeline.jars import KAFKA, NoSpark, find_java, jars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,6 +66,14 @@ _WHEN_SMALL = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+_FIRST_JAR = {KAFKA: "spark-sql-kafka", ICEBERG: "iceberg-spark-runtime", DELTA: "delta-spark"}
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_WITH_DELTA = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+_WITH_DELTA_WHEN_LOCAL = {
+    # Delta's own defaults are for clusters: 50 tasks for each look at a log, thousands to list folders.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+}
 SMALL_BYTES = 8 << 20
 """Up to this size a lake is small."""
 _SHUFFLED_PER_CORE = 8
@@ -80,13 +89,15 @@ def session(
     conf: Mapping[str, str] | None = None,
     kafka: bool = False,
     log: Path | None = None,
-    lake: str | None = None,
+    lakes: Sequence[str] = (),
+    quick: bool = False,
 ) -> Iterator[SparkSession]:
     """Start a session with Restow's sources for this block.
 
-    `lake` is what it will read: a small lake needs other settings than a large one. `kafka` adds Spark's
-    Kafka connector. `log` keeps Spark's log; without it the log is discarded, and an error shows its last
-    lines if Spark does not start.
+    `lakes` are those that it will read and write: their kinds need jars. `quick` says that it reads nothing
+    else; then small ones get other settings than large ones. `kafka` adds Spark's Kafka connector. `log`
+    keeps Spark's log; without it the log is discarded, and an error shows its last lines if Spark does not
+    start.
     """
     try:
         from pyspark import SparkConf, SparkContext
@@ -104,10 +115,12 @@ def session(
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if SparkSession.getActiveSession() is not None:
         raise NoSpark("there is a Spark session in this process already: end it first")
-    small = lake is not None and is_small(lake)
+    small = quick and all(map(is_small, lakes))
     settings = settings_for(name, master, conf or {}, submitted=submitted, small=small)
     if kafka:
-        settings = with_connector(settings)
+        settings = with_jars(settings, KAFKA)
+    for lake in lakes:
+        settings = with_lake(settings, lake)
     with ExitStack() as ending:
         _hush_py4j(ending)
         if not submitted:
@@ -208,7 +221,8 @@ def _is_interrupt(kind: type[BaseException] | None) -> bool:
 
 def is_small(lake: str) -> bool:
     """Return whether this lake is a folder here with few bytes."""
-    path = local_path(lake)
+    address = lake_address(lake)
+    path = None if address.kind == ICEBERG else local_path(address.place)
     if path is None:
         return False
     left = SMALL_BYTES
@@ -242,13 +256,31 @@ def settings_for(
     return {**found, **conf}
 
 
-def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings with the jars of Spark's Kafka connector, unless they name one."""
+def with_jars(settings: Mapping[str, str], kind: str) -> dict[str, str]:
+    """Return the settings with the jars of this kind, unless they name its first one."""
     jars = settings.get("spark.jars", "")
-    if "spark-sql-kafka" in jars + settings.get("spark.jars.packages", ""):
+    if _FIRST_JAR[kind] in jars + settings.get("spark.jars.packages", ""):
         return dict(settings)
-    whole = [*filter(None, jars.split(",")), *map(str, connector_jars())]
-    return {**settings, "spark.jars": ",".join(whole)}
+    whole = [*filter(None, jars.split(",")), *map(str, jars_of(kind))]
+    return {**settings, "spark.jars": ",".join(dict.fromkeys(whole))}
+
+
+def with_lake(settings: Mapping[str, str], lake: str) -> dict[str, str]:
+    """Return the settings with what a session needs for this kind of lake, unless they say otherwise."""
+    address = lake_address(lake)
+    if address.kind == ICEBERG:
+        # A table must not look as it did before others wrote to it.
+        uncached = {f"spark.sql.catalog.{address.catalog}.cache-enabled": "false"}
+        return uncached | with_jars(settings, ICEBERG)
+    if address.kind == DELTA:
+        found = _WITH_DELTA | with_jars(settings, DELTA)
+        if settings.get("spark.master", "").startswith("local"):
+            found = _WITH_DELTA_WHEN_LOCAL | found
+        given = found.get("spark.sql.extensions", "")
+        if _DELTA_EXTENSION not in given:
+            found["spark.sql.extensions"] = ",".join(filter(None, [given, _DELTA_EXTENSION]))
+        return found
+    return dict(settings)
 
 
 def conf_from(flags: Sequence[str]) -> dict[str, str]:

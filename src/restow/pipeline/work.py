@@ -40,6 +40,7 @@ class Work:
     def __init__(self, lake: Lake, scope: Scope | None = None) -> None:
         self.lake = lake
         self.scope = scope or Scope()
+        self._apart: dict[str, DataFrame] = {}
 
     def samples(self, name: str, *, distinct: bool = True) -> DataFrame:
         """Return a table of samples."""
@@ -50,10 +51,18 @@ class Work:
 
     def made(self, name: str) -> DataFrame:
         """Return a table that an earlier run wrote to the lake."""
+        if name in self._apart:
+            return self._apart[name]
         return self.lake.read(name, clusters=self.scope.clusters)
 
     def keep(self, name: str, rows: DataFrame) -> DataFrame:
-        """Write a result to the lake, beside the rows of other clusters, and read it back."""
+        """Write a result to the lake, beside the rows of other clusters, and read it back.
+
+        A lake as it was stays as it was: there, the result is only kept for this session.
+        """
+        if self.lake.past is not None:
+            self._apart[name] = rows.persist()
+            return self._apart[name]
         if self.scope.clusters is not None:
             there = self.lake.read(name)
             rows = rows.unionByName(there.where(~there["cluster"].isin(*self.scope.clusters)))

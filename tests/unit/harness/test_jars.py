@@ -13,9 +13,9 @@ import pytest
 
 from harness.jars import kafka_jars, spark_kafka_jars
 from harness.java import HarnessError, java
-from restow.pipeline.jars import CONNECTORS, cache_dir, spark_release
+from restow.pipeline.jars import JARS, KAFKA, cache_dir, spark_release
 
-CONNECTOR = CONNECTORS[spark_release()][0].rpartition(":")[2]
+CONNECTOR = "-".join(JARS[KAFKA][spark_release()][0].split(":")[1:])
 
 FAKE_JAVA = """\
 #!/bin/sh
@@ -77,8 +77,9 @@ def test_each_version_and_the_connector_have_their_own_folder(
     assert kafka_jars("4.3.1") == cache / "apache-kafka-4.3.1"
     assert 'name="log4j-slf4j-impl"' in (cache / "asked").read_text()
     fetched = spark_kafka_jars()
-    assert {jar.parent for jar in fetched} == {cache / f"spark-kafka-{CONNECTOR}-only"}
-    assert f'name="spark-sql-kafka-0-10_2.13" rev="{CONNECTOR}"' in (cache / "asked").read_text()
+    assert {jar.parent for jar in fetched} == {cache / f"{CONNECTOR}-only"}
+    name, _, release = CONNECTOR.rpartition("-")
+    assert f'name="{name}" rev="{release}"' in (cache / "asked").read_text()
 
 
 def test_failed_fetch_explains_itself_and_leaves_no_jars(

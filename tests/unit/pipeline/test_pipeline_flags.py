@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from restow.errors import InvalidInput
-from restow.pipeline.jars import CONNECTORS, NoSpark, connector_jars
+from restow.pipeline.address import DELTA, ICEBERG
+from restow.pipeline.jars import JARS, KAFKA, NoSpark, jars_of
 from restow.pipeline.sampling.where import Where
-from restow.pipeline.session import SMALL_BYTES, conf_from, is_small, settings_for, with_connector
+from restow.pipeline.session import SMALL_BYTES, conf_from, is_small, settings_for, with_jars, with_lake
 from restow.pipeline.topic import connector_options
 from restow.runtime.secrets import Secret
 from restow.sizes import milliseconds
@@ -54,7 +55,9 @@ def test_small_lake_is_read_without_compiled_queries(tmp_path: Path) -> None:
     files.mkdir(parents=True)
     assert is_small(str(tmp_path))
     assert is_small(str(tmp_path / "not there yet"))
-    assert not is_small("s3a://bucket/lake")
+    assert is_small(f"delta:{tmp_path}")
+    for elsewhere in ("s3a://bucket/lake", "delta:s3a://bucket/lake", "iceberg:lakes.kafka"):
+        assert not is_small(elsewhere)
     with (files / "large.parquet").open("wb") as file:
         file.truncate(SMALL_BYTES + 1)
     assert not is_small(str(tmp_path))
@@ -72,28 +75,61 @@ def test_submitted_session_keeps_its_master() -> None:
 
 def test_session_fetches_the_kafka_connector_only_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "restow.pipeline.session.connector_jars", lambda: [Path("/c/a.jar"), Path("/c/b.jar")]
+        "restow.pipeline.session.jars_of", lambda kind: [Path(f"/{kind}/a.jar"), Path("/c/b.jar")]
     )
-    assert with_connector({})["spark.jars"] == "/c/a.jar,/c/b.jar"
-    assert with_connector({"spark.jars": "/mine.jar"})["spark.jars"] == "/mine.jar,/c/a.jar,/c/b.jar"
+    assert with_jars({}, KAFKA)["spark.jars"] == "/kafka/a.jar,/c/b.jar"
+    assert with_jars({"spark.jars": "/mine.jar"}, KAFKA)["spark.jars"] == "/mine.jar,/kafka/a.jar,/c/b.jar"
     for there in (
         {"spark.jars": "/jars/spark-sql-kafka-0-10_2.13-4.0.0.jar"},
         {"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"},
     ):
-        assert with_connector(there) == there
+        assert with_jars(there, KAFKA) == there
+
+
+def test_session_gets_what_each_kind_of_lake_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("restow.pipeline.session.jars_of", lambda kind: [Path(f"/{kind}.jar")])
+    assert with_lake({"spark.master": "local[2]"}, "samples") == {"spark.master": "local[2]"}
+    iceberg = with_lake({"spark.jars": "/mine.jar"}, "iceberg:lakes.kafka")
+    assert iceberg == {
+        "spark.jars": "/mine.jar,/iceberg.jar",
+        "spark.sql.catalog.lakes.cache-enabled": "false",
+    }
+    cached = {"spark.sql.catalog.lakes.cache-enabled": "true", "spark.jars": "/iceberg-spark-runtime-9.jar"}
+    assert with_lake(cached, "iceberg:lakes.kafka") == cached
+    delta = with_lake({"spark.master": "local[2]", "spark.sql.extensions": "mine.Own"}, "delta:/lake")
+    assert delta["spark.jars"] == "/delta.jar"
+    assert delta["spark.sql.extensions"] == "mine.Own,io.delta.sql.DeltaSparkSessionExtension"
+    assert delta["spark.sql.catalog.spark_catalog"] == "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    assert with_lake(delta, "delta:/lake") == delta
+    both = with_lake(delta, "iceberg:lakes.kafka")
+    assert both["spark.jars"] == "/delta.jar,/iceberg.jar"
 
 
 def test_every_supported_release_has_one_connector() -> None:
-    for release, modules in CONNECTORS.items():
+    for release, modules in JARS[KAFKA].items():
         names = [module.split(":")[1] for module in modules]
         assert len(set(names)) == len(names)
         assert modules[0].startswith(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{release}.")
 
 
-def test_unknown_release_of_spark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("restow.pipeline.jars.spark_release", lambda: "3.5")
-    with pytest.raises(NoSpark, match=r"no Kafka connector for Spark 3\.5, only for 4\.0.*spark\.jars"):
-        connector_jars()
+@pytest.mark.parametrize(
+    ("kind", "release", "said"),
+    [
+        (KAFKA, "3.5", r"no Kafka connector for Spark 3\.5 yet, only for 4\.0, 4\.1, 4\.2"),
+        (
+            ICEBERG,
+            "4.2",
+            r"no Iceberg runtime for Spark 4\.2 yet, only for 4\.0, 4\.1: .*'pyspark==4\.1\.\*'",
+        ),
+        (DELTA, "4.2", r"no Delta runtime for Spark 4\.2 yet, only for 4\.0, 4\.1.*--conf spark\.jars"),
+    ],
+)
+def test_release_of_spark_without_jars_is_named(
+    kind: str, release: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("restow.pipeline.jars.spark_release", lambda: release)
+    with pytest.raises(NoSpark, match=said):
+        jars_of(kind)
 
 
 def test_conf_from_parses_command_line_settings() -> None:

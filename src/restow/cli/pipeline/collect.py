@@ -30,7 +30,7 @@ sample exactly once. A broker that does not answer is missing from the sample, a
 `restow pipeline` makes load models from the samples.
 
 A lake in a folder needs no Spark (pip install 'restow[collect]'). Collection uses Spark for a lake on another
-file system (s3a://…), with --to-topic, and with --master or --conf.
+file system (s3a://…), for an Iceberg or Delta lake, with --to-topic, and with --master or --conf.
 
 \b
 Examples:
@@ -45,7 +45,7 @@ def command(
     bootstrap: Bootstrap,
     lake: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Write to this lake: a folder, or an address that Spark knows."),
+        typer.Option(metavar="PLACE", help="Write to this lake: a folder, or any other place of a lake."),
     ] = None,
     to_topic: Annotated[
         str | None, typer.Option(metavar="TOPIC", help="Publish samples to this topic instead.")
@@ -62,6 +62,7 @@ def command(
     spark: SparkOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per sample.")] = False,
 ) -> None:
+    from restow.pipeline.address import PARQUET, lake_address
     from restow.pipeline.checkpoints import local_path
 
     if (lake is None) == (to_topic is None):
@@ -69,9 +70,11 @@ def command(
     if once and samples is not None:
         raise InvalidInput("--once and --samples exclude each other")
     every_ms = None if once else milliseconds(every, "--every")
+    address = None if lake is None else lake_address(lake)
     cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, to_topic))
     place = checkpoint or _checkpoint(cluster, lake, to_topic)
-    folder = None if lake is None or any(vars(spark).values()) else local_path(lake)
+    needs_spark = address is None or address.kind != PARQUET or any(vars(spark).values())
+    folder = None if needs_spark else local_path(lake or "")
     noted_in = local_path(place)
     if folder is not None and noted_in is not None:
         options = {**properties_for(), "bootstrap.servers": bootstrap, "cluster": cluster}
@@ -79,7 +82,8 @@ def command(
             options["every"] = f"{every_ms}ms"
         _collect_here(options, folder, noted_in, most=1 if once else samples, as_json=as_json)
         return
-    with spark_for("collect", spark, kafka=to_topic is not None) as session:
+    lakes = [] if lake is None else [lake]
+    with spark_for("collect", spark, kafka=to_topic is not None, lakes=lakes) as session:
         _collect(
             session,
             bootstrap,
@@ -109,12 +113,12 @@ async def _looked_at(admin: KafkaAdmin, topic: str | None) -> str:
 
 def _checkpoint(cluster: str, lake: str | None, topic: str | None) -> str:
     """Return the checkpoint's folder: in the lake, where no reader looks, or in the state folder."""
+    from restow.cli.pipeline.streaming import checkpoint_beside
+    from restow.execute.journal.runs import state_folder
     from restow.pipeline.names import file_name
 
     if lake is not None:
-        return f"{lake.rstrip('/')}/_collect/{file_name(cluster)}"
-    from restow.execute.journal.runs import state_folder
-
+        return checkpoint_beside(lake, "collect", cluster)
     return f"{state_folder(os.environ)}/collect/{file_name(cluster)}/{file_name(topic or '')}"
 
 

@@ -17,13 +17,13 @@ from restow.errors import InvalidInput
 from restow.sizes import milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from rich.console import Console
 
     from restow.pipeline.lake import Lake
-    from restow.pipeline.work import Work
+    from restow.pipeline.work import Scope, Work
 
 _SCOPE, _OUTPUT = "Which samples", "Output"
 _FORMATS = ("parquet", "csv", "json")
@@ -33,9 +33,9 @@ LakeFolder: TypeAlias = Annotated[
     str,
     typer.Option(
         "--lake",
-        metavar="DIR",
+        metavar="PLACE",
         envvar="RESTOW_LAKE",
-        help="The lake: a folder, or any path that Spark reads.",
+        help="The lake: a folder or any path that Spark reads, iceberg:CATALOG.DATABASE or delta:PATH.",
     ),
 ]
 Clusters: TypeAlias = Annotated[
@@ -71,31 +71,42 @@ class SparkOptions:
 
 @contextmanager
 def spark_for(
-    name: str, options: SparkOptions, *, kafka: bool = False, lake: str | None = None
+    name: str,
+    options: SparkOptions,
+    *,
+    kafka: bool = False,
+    lakes: Sequence[str] = (),
+    quick: bool = False,
 ) -> Iterator[Any]:
-    """Start a Spark session with the flags' settings; `lake` is the one that it will read."""
+    """Start a Spark session with the flags' settings, as `session` does."""
     from restow.pipeline.session import conf_from, session
 
-    conf = conf_from(options.conf)
+    conf, log = conf_from(options.conf), options.spark_log
     with session(
-        name, master=options.master, conf=conf, kafka=kafka, log=options.spark_log, lake=lake
+        name, master=options.master, conf=conf, kafka=kafka, log=log, lakes=lakes, quick=quick
     ) as spark:
         yield spark
 
 
 @contextmanager
 def watched_spark(
-    name: str, options: SparkOptions, *, as_json: bool, lake: str | None = None
+    name: str, options: SparkOptions, *, as_json: bool, lakes: Sequence[str] = (), quick: bool = False
 ) -> Iterator[Any]:
     """Start a Spark session for this block; show its progress on a terminal."""
     quiet = as_json or not sys.stderr.isatty()
-    with spark_for(name, options, lake=lake) as spark, _watched(spark, quiet=quiet):
+    with spark_for(name, options, lakes=lakes, quick=quick) as spark, _watched(spark, quiet=quiet):
         yield spark
 
 
 @contextmanager
 def opened(
-    name: str, folder: str, options: SparkOptions, *, as_json: bool, imports: bool = False
+    name: str,
+    place: str,
+    options: SparkOptions,
+    *,
+    as_json: bool,
+    imports: bool = False,
+    as_of: datetime | str | None = None,
 ) -> Iterator[Lake]:
     """Open the lake with a Spark session for this block; show Spark's progress on a terminal.
 
@@ -103,8 +114,8 @@ def opened(
     """
     from restow.pipeline.lake import Lake
 
-    with watched_spark(name, options, as_json=as_json, lake=None if imports else folder) as spark:
-        yield Lake(spark, folder)
+    with watched_spark(name, options, as_json=as_json, lakes=[place], quick=not imports) as spark:
+        yield Lake(spark, place, as_of=as_of)
 
 
 @section(_SCOPE)
@@ -118,6 +129,26 @@ class SampleRange:
     until: Annotated[str | None, typer.Option(metavar="TIME|1h", help="Only samples before this time.")] = (
         None
     )
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|1h|TABLE@N",
+            help="The Iceberg or Delta lake as it was at this time or snapshot. Nothing is written to it.",
+        ),
+    ] = None
+
+    def scope(self) -> Scope:
+        from restow.pipeline.work import Scope
+
+        since, until = _moment(self.since, "--since"), _moment(self.until, "--until")
+        if since is not None and until is not None and since >= until:
+            raise InvalidInput(f"--since {self.since} is not before --until {self.until}")
+        return Scope(clusters=tuple(self.cluster) or None, since=since, until=until)
+
+    def moment(self) -> datetime | str | None:
+        """Return the time of `--as-of`, or the name of its snapshot."""
+        named = self.as_of is not None and "@" in self.as_of
+        return self.as_of if named else _moment(self.as_of, "--as-of")
 
 
 @section(_OUTPUT)
@@ -172,13 +203,11 @@ class PipelineOptions:
     @contextmanager
     def work(self, name: str) -> Iterator[Work]:
         """Open the lake for this block, to compute tables from the samples in the range."""
-        from restow.pipeline.work import Scope, Work
+        from restow.pipeline.work import Work
 
-        since, until = _moment(self.range.since, "--since"), _moment(self.range.until, "--until")
-        if since is not None and until is not None and since >= until:
-            raise InvalidInput(f"--since {self.range.since} is not before --until {self.range.until}")
-        scope = Scope(clusters=tuple(self.range.cluster) or None, since=since, until=until)
-        with opened(name, self.lake, self.spark, as_json=self.output.as_json) as lake:
+        scope, as_of = self.range.scope(), self.range.moment()
+        as_json = self.output.as_json
+        with opened(name, self.lake, self.spark, as_json=as_json, as_of=as_of) as lake:
             yield Work(lake, scope)
 
 

@@ -31,6 +31,7 @@ Examples:
   $ restow pipeline run --lake samples
   $ restow pipeline run --lake samples --since 7d --load loads --report report.html
   $ restow pipeline run --lake samples --master spark://host:7077 --limit bytes_in=100MB/s
+  $ restow pipeline run --lake delta:s3a://bucket/lake --as-of 2026-11-01T00:00 --load loads
 """
 
 
@@ -80,7 +81,8 @@ def command(
 
     def draw(console: Console) -> None:
         draw_skew(console, skew)
-        console.print(f"\n{', '.join(made.tables)} are in the lake {options.lake}.")
+        if options.range.as_of is None:
+            console.print(f"\n{', '.join(made.tables)} are in the lake {options.lake}.")
         for path in made.loads[:10]:
             console.print(f"The load model is in {path}.")
         if made.without_load:

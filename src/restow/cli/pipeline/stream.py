@@ -36,7 +36,7 @@ def command(
     *,
     bootstrap: Bootstrap,
     from_topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic with samples.")],
-    lake: Annotated[str, typer.Option(metavar="DIR", help="Lake to write to.")],
+    lake: Annotated[str, typer.Option(metavar="PLACE", help="Lake to write to.")],
     every: Annotated[str, typer.Option(metavar="TIME", help="Interval, like 30s.")] = "30s",
     once: Annotated[bool, typer.Option("--once", help="Read what the topic holds and exit.")] = False,
     checkpoint: Annotated[
@@ -47,15 +47,14 @@ def command(
 ) -> None:
     from queue import SimpleQueue
 
-    from restow.cli.pipeline.streaming import run_until_told, say
+    from restow.cli.pipeline.streaming import checkpoint_beside, run_until_told, say
     from restow.cli.shared.signals import told_to_stop_here
-    from restow.pipeline.names import file_name
 
     every_ms = milliseconds(every, "--every")
     cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, from_topic))
-    place = checkpoint or f"{lake.rstrip('/')}/_stream/{file_name(cluster)}/{file_name(from_topic)}"
+    place = checkpoint or checkpoint_beside(lake, "stream", cluster, from_topic)
     batches: SimpleQueue[Arrived] = SimpleQueue()
-    with spark_for("pipeline stream", spark, kafka=True) as session:
+    with spark_for("pipeline stream", spark, kafka=True, lakes=[lake]) as session:
         from restow.pipeline.lake import Lake
         from restow.pipeline.topic import connector_options
         from restow.pipeline.topic import from_topic as streamed

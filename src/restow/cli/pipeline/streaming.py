@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -28,6 +29,19 @@ class StreamBatch(Protocol):
 
 
 B = TypeVar("B", bound=StreamBatch)
+
+
+def checkpoint_beside(lake: str, kind: str, *names: str) -> str:
+    """Return the folder of a checkpoint: in the lake, where no reader looks, or in the state folder."""
+    from restow.execute.journal.runs import state_folder
+    from restow.pipeline.address import ICEBERG, lake_address
+    from restow.pipeline.names import file_name
+
+    address = lake_address(lake)
+    own = "/".join(map(file_name, names))
+    if address.kind == ICEBERG:
+        return f"{state_folder(os.environ)}/{kind}/{file_name(address.text)}/{own}"
+    return f"{address.place}/_{kind}/{own}"
 
 
 class Told(Generic[B]):

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from restow.client import ClientError, connected, hush
 from restow.errors import InvalidDocument, LakeFailed
+from restow.pipeline.address import parquet_folder
 from restow.pipeline.checkpoints import hold
 from restow.pipeline.sampling.questions import ask_over, unanswered
 from restow.pipeline.sampling.sample_files import SampleFiles
@@ -42,7 +43,7 @@ class Collector:
 
     def __init__(self, where: Where, lake: str, checkpoint: str, clock: Clock) -> None:
         self._where = where
-        self._lake = Path(lake)
+        self._lake = parquet_folder(lake)
         self._checkpoint = Path(checkpoint)
         self._clock = clock
         self._disk = SystemDisk()
