@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[2]
 ALL = ("tests/spark", "-m", "not full")
 LAKE = ("tests/spark/test_spark_lake.py",)
 TABLES = ("tests/spark/test_spark_lake_formats.py", "-k", "arrive_meanwhile")
-KILLED = ("tests/spark/test_spark_lake_killed.py",)
 PATIENCE_S = 3 * 3600
 
 
@@ -35,7 +34,6 @@ PATIENCE_S = 3 * 3600
         pytest.param(None, "connect", ALL, id="connect", marks=pytest.mark.full),
         pytest.param(OLDEST, "classic", ALL, id="oldest", marks=pytest.mark.full),
         pytest.param(OLDEST, "connect", ALL, id="oldest-connect", marks=pytest.mark.full),
-        pytest.param(OLDEST, "classic", KILLED, id="oldest-killed", marks=pytest.mark.full),
     ],
 )
 def test_pipeline_passes_its_tests_on(release: str | None, mode: str, tests: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,15 +13,17 @@ import pytest
 from harness.lakes import write_faulty_lake
 from harness.table_formats import FORMATS
 from restow.cli import run
+from restow.client import ConnectionSettings, NewTopic, ask_cluster
 from restow.errors import InvalidInput, LakeFailed
 from restow.model.load_parquet import read as read_load
 from restow.pipeline.address import DELTA, ICEBERG, lake_address
 from restow.pipeline.schemas import Field, table
+from tests.clients.embedded import embedded
 from tests.spark.conftest import lake_of_kind
 from tests.spark.test_spark_lake import DAY, samples, sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -142,14 +145,54 @@ def test_compaction_gives_up_a_day_of_iceberg_that_others_write_to(
 
 
 def test_forgotten_snapshots_cannot_be_read(
-    lake: Lake, place: str, spark: SparkSession, rows_of: Callable[..., DataFrame]
+    lake: Lake,
+    place: str,
+    spark: SparkSession,
+    rows_of: Callable[..., DataFrame],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from restow.pipeline.lake import Lake
+
     for time in (0, 60, 120):
         lake.write(rows_of("replicas", samples(time)), "replicas")
-    first, *_ = (each for _, each in lake.history())
+    before = list(lake.history())
     lake.forget("replicas", 30 * DAY)
-    assert first in [each for _, each in lake.history()]
+    assert list(lake.history())[: len(before)] == before, "all are younger"
     assert sizes(lake.read("replicas")) == [0, 60, 120]
+    kept = [each for _, each in before][-2:]
+    monkeypatch.setattr(type(lake._store), "history", lambda *_: kept)
+    assert sizes(Lake(spark, place, as_of=kept[0].at).read("replicas")) == [0, 60]
+    with pytest.raises(InvalidInput, match=r"replicas in .* remembers only what was since"):
+        Lake(spark, place, as_of=kept[0].at - timedelta(microseconds=1)).read("replicas")
+
+
+@pytest.mark.classic
+@pytest.mark.usefixtures("patient")
+def test_collector_writes_into_tables(
+    place: str,
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from restow.pipeline.lake import Lake
+
+    @contextmanager
+    def given(*about: object, **more: object) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("restow.cli.pipeline.collect.spark_for", given)
+    with embedded(1) as cluster:
+        new = NewTopic(name="orders", partitions=4, replication_factor=1)
+        ask_cluster(ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create_topics([new]))
+        command = ["collect", "--samples", "2", "--every", "1s", "--lake", place, "-b", cluster.bootstrap]
+        assert run([*command, "--checkpoint", str(tmp_path / "checkpoint"), "--json"]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    taken = [each["rows"]["replicas"] for each in told if "sample" in each]
+    assert len(taken) == 2
+    rows = Lake(spark, place).read("replicas", distinct=False)
+    assert rows.count() == sum(taken)
+    assert rows.where("topic = 'orders'").count() == 8
 
 
 def test_pipeline_gives_the_same_on_every_kind(
