@@ -30,10 +30,11 @@ select distinct cluster, topic, partition, 2, "group", epoch_us(moment), committ
 where committed is not null and topic is not null;
 
 create or replace temp view steps as
-select *, case when (t - t0 > 0 and t - t0 <= getvariable('gap_us') and guard = guard0 and v >= v0 and coalesce(v0 >= v00, true)
-       and coalesce(v1 >= v, true) and coalesce(low >= low0, true) and coalesce(epoch >= epoch0, true))
+select *, case when (t - t0 > 0 and t - t0 <= getvariable('gap_us') and guard = guard0 and v >= v0 
+       and coalesce(v0 >= v00 or t0 - t00 > getvariable('gap_us'), true)
+       and coalesce(v1 >= v or t1 - t > getvariable('gap_us'), true) and coalesce(low >= low0, true) and coalesce(epoch >= epoch0, true))
        then 1 end good
-from (select *, lag(t) over line t0, lag(v) over line v0, lag(v, 2) over line v00, lead(v) over line v1,
+from (select *, lag(t) over line t0, lag(t, 2) over line t00, lead(t) over line t1, lag(v) over line v0, lag(v, 2) over line v00, lead(v) over line v1,
              lag(guard) over line guard0, lag(low) over line low0, lag(epoch) over line epoch0
       from readings
       window line as (partition by cluster, topic, partition, kind, who order by t, v));

@@ -67,6 +67,11 @@ def test_a_fall_and_its_neighbours_do_not_count() -> None:
     assert told == [(0, None), (60, 1.0), (0, None), (0, None), (0, None), (60, 1.0)]
 
 
+def test_a_fall_over_a_gap_leaves_its_neighbours_alone() -> None:
+    rows = [{"at": at, "value": value} for at, value in ((0, 0), (60, 60), (300, 5), (360, 65))]
+    assert growth(*rows) == [(0, None), (60, 1.0), (0, None), (60, 1.0)]
+
+
 def test_long_interval_does_not_count() -> None:
     assert growth({"at": 0, "value": 0}, {"at": 101, "value": 9}) == [(0, None), (0, None)]
     assert growth({"at": 0, "value": 0}, {"at": 100, "value": 100}) == [(0, None), (100, 1.0)]

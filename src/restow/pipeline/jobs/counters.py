@@ -2,7 +2,8 @@
 
 Sizes, log end offsets and commits are counters: they grow, and sometimes fall, because a log was deleted,
 truncated, recreated or reset. The growth during such an interval is unknown, so it does not count. The
-intervals beside it do not count either: if a clock was set back, the samples of two periods alternate.
+intervals beside it do not count either: if a clock was set back, the samples of two periods alternate. A fall
+over a gap says nothing about the intervals beside it, so that no sample changes anything beyond two gaps.
 
 A worker gets all readings of some partitions at once, sorts them and computes with whole columns. That takes
 a fraction of the time of Spark's windows, which look at one row at a time. Unknown numbers are NaN.
@@ -114,7 +115,7 @@ def _counting(
     elapsed = np.diff(at)
     counted &= (elapsed > 0) & (elapsed <= gap_us) & (guard[1:] == guard[:-1])
     not_fallen = np.ones(len(value), dtype=bool)
-    not_fallen[1:] = (value[1:] >= value[:-1]) | ~same[1:]
+    not_fallen[1:] = (value[1:] >= value[:-1]) | (elapsed > gap_us) | ~same[1:]
     counted &= not_fallen[1:] & not_fallen[:-1]
     counted[:-1] &= not_fallen[2:]
     for each in never_fall:
