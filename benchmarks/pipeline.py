@@ -3,8 +3,8 @@
 Sessions are started before the clock is. The lake is generated, as compaction leaves one: 1,000 brokers,
 100,000 partitions with three replicas, a sample of all of them every 15 minutes, and as many samples of the
 assignment. `--samples 333` makes it 100 million; `--folder` keeps lakes. With other work on the machine times
-say little; processor time, which is told too, says more. Fleet and lab come from `benchmarks.pipeline_fleet`,
-what collecting costs from `benchmarks.pipeline_collect`.
+say little; processor time, which is told too, says more. `benchmarks.pipeline_fleet` has fleet and lab,
+`benchmarks.pipeline_collect` what collecting costs, `benchmarks.pipeline_incremental` one more hour.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OFF = 0.001
 
 
 @contextmanager
-def _session(folder: Path) -> Iterator[SparkSession]:
+def session_in(folder: Path) -> Iterator[SparkSession]:
     from restow.pipeline.session import session
 
     conf = {
@@ -145,7 +145,7 @@ def measured(folder: Path, samples: int, small: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=folder) as name:
         out = Path(name)
         duck = theirs(large_lake, out / "duck")
-        with _session(out) as spark:
+        with session_in(out) as spark:
             ours(spark, small_lake, out / "warm-up")
             short = ours(spark, small_lake, out / "small")
             long = ours(spark, large_lake, out / "large")
@@ -194,8 +194,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not given.model_only:
         from benchmarks.pipeline_collect import collect_rows
         from benchmarks.pipeline_fleet import fleet_rows, lab_rows
+        from benchmarks.pipeline_incremental import incremental_rows
 
-        rows += [*fleet_rows(200, 5_000), *lab_rows(10_000), *collect_rows()]
+        rows += [*incremental_rows(30_000), *fleet_rows(200, 5_000), *lab_rows(10_000), *collect_rows()]
     print_rows("pipeline", rows, as_json=given.json)
 
 

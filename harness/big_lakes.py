@@ -42,8 +42,8 @@ class BigLake:
         return self.partitions * 3 * self.samples
 
 
-def write_big_lake(folder: Path, size: BigLake) -> None:
-    """Write the tables `replicas` and `assignment` of a lake into an empty folder."""
+def write_big_lake(folder: Path, size: BigLake, begin: int = 0) -> None:
+    """Write the tables `replicas` and `assignment` of a lake, from this sample on."""
     chance = np.random.default_rng(size.seed)
     number = np.arange(size.partitions)
     topic, partition = number % size.topics, number // size.topics
@@ -52,7 +52,7 @@ def write_big_lake(folder: Path, size: BigLake) -> None:
     speed = chance.pareto(1.5, size.partitions) * 10_000 + 100
     born = chance.integers(1 << 30, size=size.partitions)
     times = START_US + np.arange(size.samples) * size.every_s * 1_000_000
-    for first in range(0, size.samples, _SAMPLES_AT_A_TIME):
+    for first in range(begin, size.samples, _SAMPLES_AT_A_TIME):
         chunk = times[first : first + _SAMPLES_AT_A_TIME]
         for day in np.unique(chunk // _DAY_US):
             at = chunk[chunk // _DAY_US == day]

@@ -60,7 +60,10 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_pipeline_makes_plans_and_a_report_from_samples(
     made: dict[str, Any], lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert made["made"] == ["rates", "model", "skew", "forecast"]
+    assert made["made"] == ["rates", "model", "skew", "forecast", "alerts"]
+    assert {each["table"] for each in made["checks"]} >= {"offsets", *made["made"]}
+    assert not any(each["dropped"] for each in made["checks"])
+    assert made["alerts"]
     assert made["skew"][0]["share"] >= made["skew"][-1]["share"] > 0
     first = read_load(Path(made["loads"][0]))
     assert len(first.partitions) > 5

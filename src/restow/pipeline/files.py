@@ -42,6 +42,12 @@ class LakeFiles(Protocol):
     def remove(self, *paths: str) -> None:
         """Remove files, or folders with their content, if they exist."""
 
+    def read_text(self, path: str) -> str | None:
+        """Return what a file says, or None if there is none."""
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write a file, or write it anew."""
+
     def remove_old(self, path: str, older_than_s: int) -> None:
         """Remove everything in a folder that has not changed for this long."""
 
@@ -81,6 +87,9 @@ class HadoopFiles:
 
     def within(self, path: str) -> list[str]:
         where, system = self._at(path)
+        if system.getScheme() == "file":  # each call to the JVM would cost more than all of this
+            here = Path(str(where.toUri().getPath()))
+            return sorted(str(each.relative_to(here)) for each in here.rglob(f"*{_ENDS}"))
         root = str(system.makeQualified(where).toString()).rstrip("/") + "/"
         found, listed = [], system.listFiles(where, True)
         while listed.hasNext():
@@ -106,6 +115,24 @@ class HadoopFiles:
         for path in paths:
             where, system = self._at(path)
             system.delete(where, True)
+
+    def read_text(self, path: str) -> str | None:
+        where, system = self._at(path)
+        if not system.exists(where):
+            return None
+        stream = system.open(where)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write_text(self, path: str, text: str) -> None:
+        where, system = self._at(path)
+        stream = system.create(where, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
 
     def remove_old(self, path: str, older_than_s: int) -> None:
         where, system = self._at(path)
@@ -145,6 +172,13 @@ class WorkerFiles:
     def remove(self, *paths: str) -> None:
         if paths:
             self._ask(partial(_remove, paths))
+
+    def read_text(self, path: str) -> str | None:
+        found = self._ask(partial(_read_text, path))
+        return found[0] if found else None
+
+    def write_text(self, path: str, text: str) -> None:
+        self._ask(partial(_write_text, path, text))
 
     def remove_old(self, path: str, older_than_s: int) -> None:
         self._ask(partial(_remove_old, path, older_than_s))
@@ -227,6 +261,22 @@ def _remove(paths: Iterable[str]) -> list[str]:
             system.delete_dir(where)
         elif kind == FileType.File:
             system.delete_file(where)
+    return []
+
+
+def _read_text(path: str) -> list[str]:
+    system, where = _at(path)
+    if not _exists(path):
+        return []
+    with system.open_input_stream(where) as stream:
+        return [stream.read().decode()]
+
+
+def _write_text(path: str, text: str) -> list[str]:
+    system, where = _at(path)
+    system.create_dir(where.rpartition("/")[0], recursive=True)
+    with system.open_output_stream(where) as stream:
+        stream.write(text.encode())
     return []
 
 

@@ -12,7 +12,7 @@ from restow.model import TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS, LoadModel, Resource
 from restow.pipeline.address import parquet_folder
 from restow.pipeline.names import partition_value, value_of
-from restow.pipeline.schemas import AT, CLUSTER, VERSION
+from restow.pipeline.schemas import AT, CLUSTER, DAY, VERSION
 from restow.sizes import some
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def stamps(lake: str, cluster_id: str) -> tuple[tuple[str, int], ...]:
 def _files(root: Path, table: str, cluster_id: str) -> list[Path]:
     folder = root / table / f"v{VERSION}" / f"{CLUSTER}={partition_value(cluster_id)}"
     try:
-        return sorted(each for each in folder.glob("*.parquet") if not each.name.startswith(("_", ".")))
+        found = [*folder.glob("*.parquet"), *folder.glob(f"{DAY}=*/*.parquet")]
+        return sorted(each for each in found if not each.name.startswith(("_", ".")))
     except OSError as error:
         raise LakeFailed(f"the lake {str(root)!r} cannot be read: {error.strerror or error}") from error
 

@@ -22,6 +22,7 @@ from restow.pipeline.address import lake_address
 from restow.pipeline.names import LONGEST_VALUE_BYTES, NOT_READ, NULL_VALUE
 from restow.pipeline.schemas import AT, CLUSTER, DAY, NAMES, VERSION, Table, table
 from restow.pipeline.stores import store_at
+from restow.pipeline.stores.folders import Folders
 from restow.pipeline.stores.store import FILE, SIZE, stored_schema
 from restow.runtime.clock import SystemClock
 
@@ -93,10 +94,12 @@ class Lake:
                 f"{self.path!r} is open as it was at {self.past}: nothing can be written there"
             )
         shaped = rows.select(*_checked(rows, about))
+        if about.by_day:
+            shaped = shaped.withColumn(DAY, f.to_date(AT))
         self._has(about)  # or refuse a table of another kind or version
         with self._failing(f"{about.name} could not be written to"):
             if about.sampled:
-                self._store.add(about, shaped.withColumn(DAY, f.to_date(AT)))
+                self._store.add(about, shaped)
             else:
                 self._store.replace(about, shaped)
 
@@ -144,6 +147,25 @@ class Lake:
     def tidy(self, name: str, older_than_s: int = 24 * 3600) -> None:
         """Remove files of killed writers, once they are too old to belong to a running one."""
         self._store.tidy(table(name), older_than_s)
+
+    def in_folders(self) -> Folders:
+        """Return the folders of this lake; refuse one of tables, whose files are not ours to choose."""
+        if not isinstance(self._store, Folders):
+            raise InvalidInput(
+                f"{self.path!r} is a lake of tables, and only a lake of folders can be kept current: compute "
+                "all of it with `restow pipeline run`, or copy it with `restow lake copy`"
+            )
+        return self._store
+
+    @property
+    def is_in_folders(self) -> bool:
+        return isinstance(self._store, Folders)
+
+    def write_aside(self, rows: DataFrame, about: Table, where: str) -> None:
+        """Write rows of a table that is kept by day to a folder that no reader of the table sees."""
+        shaped = rows.select(*_checked(rows, about)).withColumn(DAY, f.to_date(AT))
+        with self._failing(f"{about.name} could not be written to"):
+            self.in_folders().write_aside(about, shaped, where)
 
     def history(self) -> Iterator[tuple[str, TableSnapshot]]:
         """Yield the names of tables with their snapshots that can still be read, the oldest first."""

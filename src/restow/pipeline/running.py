@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from restow.pipeline.expectations import Checked
     from restow.pipeline.jobs.forecast import ForecastLimits
     from restow.pipeline.work import Work
 
@@ -34,6 +35,8 @@ class PipelineRun:
     without_load: int
     """Partitions whose load is not known, which counts as 0."""
     report: str | None
+    checked: tuple[Checked, ...] = ()
+    """What was found in each table, and which rows were left out."""
 
 
 def pipeline(
@@ -52,8 +55,9 @@ def pipeline(
     fill: float = 0.9,
     limit: Mapping[str, float] | None = None,
     report: str | PathLike[str] | None = None,
+    incremental: bool = False,
 ) -> PipelineRun:
-    """Make rates, the load model, skew and the forecast from the samples in a lake.
+    """Make rates, the load model, skew, the forecast and alerts from the samples in a lake.
 
         done = restow.pipeline("samples", load="loads", report="report.html")
         plan = restow.plan(snapshot, balance=True, load=done.loads[0])
@@ -80,6 +84,7 @@ def pipeline(
             load=None if load is None else str(load),
             statistic=statistic,
             report=None if report is None else str(report),
+            incremental=incremental,
         )
 
 
@@ -91,15 +96,32 @@ def make_tables(
     load: str | None,
     statistic: str,
     report: str | None,
+    incremental: bool = False,
 ) -> PipelineRun:
-    """Run the jobs one after the other, then write the load models and the report."""
+    """Run the jobs one after the other, then write the load models and the report.
+
+    `incremental` computes only the rates that have changed since the last incremental run.
+    """
     from restow.pipeline.jobs.rates import Windows
+    from restow.pipeline.keeping import Keeper
     from restow.pipeline.load_files import without_load, write_load
     from restow.runtime.clock import SystemClock
 
     check_statistic(statistic)
     windows = Windows(seconds=max(1, milliseconds(window, "--window") // 1000))
-    tables = tuple(work.run(windows, limits))
+    if incremental and (work.scope.clusters or work.scope.since or work.scope.until):
+        raise InvalidInput("an incremental run takes all samples: leave out --cluster, --since and --until")
+    with ExitStack() as held:
+        if incremental:
+            keeper = Keeper(work.lake, windows)
+            held.enter_context(keeper.held())
+            work.check()
+            work.checked += keeper.round().checked
+            tables = ("rates", *work.derive(limits))
+        else:
+            if work.lake.is_in_folders:
+                held.enter_context(Keeper(work.lake, windows).held())
+            tables = tuple(work.run(windows, limits))
     loads: list[str] = []
     if load is not None:
         made_ms = SystemClock().now_ms()
@@ -107,7 +129,13 @@ def make_tables(
     unknown = without_load(work.made("model"), statistic) if loads else 0
     if report is not None:
         _write_report(work, report)
-    return PipelineRun(tables=tables, loads=tuple(loads), without_load=unknown, report=report)
+    return PipelineRun(
+        tables=tables,
+        loads=tuple(loads),
+        without_load=unknown,
+        report=report,
+        checked=tuple(work.checked),
+    )
 
 
 def check_statistic(name: str) -> None:

@@ -1,7 +1,8 @@
 """The tables of the lake: their columns, keys and folders.
 
     LAKE/<table>/v1/cluster=<id>/day=<yyyy-mm-dd>/*.parquet      samples, by the day of `at`
-    LAKE/<table>/v1/cluster=<id>/*.parquet                       results of jobs
+    LAKE/rates/v1/cluster=<id>/day=<yyyy-mm-dd>/*.parquet        rates, by the day of their window
+    LAKE/<table>/v1/cluster=<id>/*.parquet                       other results of jobs
 
 `at` is when a broker answered, in UTC; all rows of one answer have the same. The table's key and `at`
 identify a sample: written twice, it counts once.
@@ -36,13 +37,15 @@ class Field:
 class Table:
     """One table: columns in order, and the key that with `at` identifies a row.
 
-    `sampled` tables only grow and are kept by day; a job rewrites each of the others.
+    `sampled` tables only grow and are kept by day; a job rewrites each of the others. `daily` ones of those
+    are kept by day too, so that the last days can be written anew.
     """
 
     name: str
     columns: tuple[Field, ...]
     key: tuple[str, ...]
     sampled: bool = True
+    daily: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -60,9 +63,13 @@ class Table:
         return (*self.key, AT) if self.sampled else self.key
 
     @property
+    def by_day(self) -> bool:
+        return self.sampled or self.daily
+
+    @property
     def partitioning(self) -> tuple[str, ...]:
         """Return the columns that are folders instead of being in files."""
-        return (CLUSTER, DAY) if self.sampled else (CLUSTER,)
+        return (CLUSTER, DAY) if self.by_day else (CLUSTER,)
 
 
 def columns(*fields: tuple[str, str] | tuple[str, str, bool]) -> tuple[Field, ...]:
@@ -176,7 +183,7 @@ DISKS = Table(
 
 SAMPLED = (REPLICAS, OFFSETS, ASSIGNMENT, GROUPS, DISKS)
 
-_JOBS = ("rates", "model", "skew", "forecast", "fleet", "lab")
+_JOBS = ("rates", "model", "skew", "forecast", "alerts", "fleet", "lab")
 """Jobs that write a table of their own name: `restow.pipeline.jobs.<name>.TABLE`."""
 
 NAMES = (*(table.name for table in SAMPLED), *_JOBS)

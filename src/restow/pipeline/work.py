@@ -1,7 +1,7 @@
 """Run the jobs on the lake: the input of each, their order, and their output.
 
-samples ─► rates ─► model ─► skew, forecast
-                      └────► fleet              groups ─► lab
+samples ─► rates ─► model ─► skew, forecast ─► alerts
+                      └────► fleet                     groups ─► lab
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
+from restow.pipeline.expectations import Expected, check, usable
+from restow.pipeline.schemas import SAMPLED, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from restow.pipeline.expectations import Checked
     from restow.pipeline.jobs.forecast import ForecastLimits
     from restow.pipeline.jobs.rates import Windows
     from restow.pipeline.lake import Lake
@@ -41,13 +44,24 @@ class Work:
         self.lake = lake
         self.scope = scope or Scope()
         self._apart: dict[str, DataFrame] = {}
+        self.checked: list[Checked] = []
+        """What was found in the tables that were written."""
 
     def samples(self, name: str, *, distinct: bool = True) -> DataFrame:
-        """Return a table of samples."""
+        """Return the usable rows of a table of samples."""
+        return usable(self.all_samples(name, distinct=distinct), table(name))
+
+    def all_samples(self, name: str, *, distinct: bool = True) -> DataFrame:
+        """Return all rows of a table of samples."""
         scope = self.scope
         return self.lake.read(
             name, clusters=scope.clusters, since=scope.since, until=scope.until, distinct=distinct
         )
+
+    def check_samples(self) -> None:
+        """Note how many samples cannot be used."""
+        for about in SAMPLED:
+            self.checked.append(check(self.all_samples(about.name, distinct=False), about))
 
     def made(self, name: str) -> DataFrame:
         """Return a table that an earlier run wrote to the lake."""
@@ -56,10 +70,12 @@ class Work:
         return self.lake.read(name, clusters=self.scope.clusters)
 
     def keep(self, name: str, rows: DataFrame) -> DataFrame:
-        """Write a result to the lake, beside the rows of other clusters, and read it back.
+        """Write the good rows of a result to the lake, beside the rows of other clusters; read it back.
 
         A lake as it was stays as it was: there, the result is only kept for this session.
         """
+        expected = Expected(rows, table(name))
+        rows = expected.rows
         if self.lake.past is not None:
             self._apart[name] = rows.persist()
             return self._apart[name]
@@ -67,7 +83,9 @@ class Work:
             there = self.lake.read(name)
             rows = rows.unionByName(there.where(~there["cluster"].isin(*self.scope.clusters)))
         self.lake.write(rows, name)
-        return self.made(name)
+        made = self.made(name)
+        self.checked.append(expected.checked() or check(made, table(name)))
+        return made
 
     def check(self, name: str = "assignment") -> None:
         """Raise an error if there are no samples."""
@@ -126,6 +144,22 @@ class Work:
             limits or ForecastLimits(),
         )
 
+    def alerts(self) -> DataFrame:
+        from restow.pipeline.jobs.alerts import alerts
+
+        return alerts(
+            self.samples("assignment", distinct=False),
+            self.samples("disks", distinct=False),
+            *(self.made(name) for name in ("model", "skew", "forecast")),
+        )
+
+    def alerts_told(self, most: int = 20) -> tuple[str, ...]:
+        """Return what the first alerts of the lake say, the most severe first."""
+        from restow.pipeline.jobs.alerts import most_severe_first
+
+        rows = most_severe_first(self.made("alerts")).limit(most).collect()
+        return tuple(f"{row['cluster']}: {row['says']}" for row in rows)
+
     def need(self, name: str) -> None:
         """Raise an error if no job has written this table yet."""
         if self.made(name).isEmpty():
@@ -134,13 +168,24 @@ class Work:
             )
 
     def run(self, windows: Windows | None = None, limits: ForecastLimits | None = None) -> Iterator[str]:
-        """Compute rates, model, skew and forecast in this order; yield the name of each when it is done."""
+        """Compute rates and what is made of them; yield the name of each table when it is written."""
+        from restow.pipeline.keeping.commit import KeptTables
+
         self.check()
+        self.check_samples()
+        if self.lake.is_in_folders:
+            KeptTables(self.lake).forget()
+        self.keep("rates", self.rates(windows))
+        yield "rates"
+        yield from self.derive(limits)
+
+    def derive(self, limits: ForecastLimits | None = None) -> Iterator[str]:
+        """Compute model, skew, forecast and alerts from the rates in the lake, and yield their names."""
         jobs: tuple[tuple[str, Callable[[], DataFrame]], ...] = (
-            ("rates", partial(self.rates, windows)),
             ("model", self.model),
             ("skew", self.skew),
             ("forecast", partial(self.forecast, limits)),
+            ("alerts", self.alerts),
         )
         for name, make in jobs:
             self.keep(name, make())

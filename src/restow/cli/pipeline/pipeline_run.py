@@ -16,15 +16,19 @@ from restow.pipeline.running import STATISTICS
 from restow.sizes import count, human_bytes, milliseconds, parse_rate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from rich.console import Console
 
+    from restow.pipeline.expectations import Checked
     from restow.pipeline.jobs.forecast import ForecastLimits
 
-ABOUT = "Compute rates, load model, skew and forecast."
-HELP = """Compute rates, the load model, skew and forecasts from samples.
+ABOUT = "Compute rates, load model, skew, forecast and alerts."
+HELP = """Compute rates, the load model, skew, forecasts and alerts from samples.
 
 The results go to the lake. --load also writes one load model per cluster, for `restow plan … --load`;
---report writes a page with pictures that needs no network.
+--report writes a page with pictures that needs no network. --incremental computes only the rates that samples
+since the last such run have changed, with the same result.
 
 \b
 Examples:
@@ -67,6 +71,9 @@ def command(
     ] = "mean",
     limits: LimitOptions,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report.")] = None,
+    incremental: Annotated[
+        bool, typer.Option("--incremental", help="Compute only what new samples change.")
+    ] = False,
     options: PipelineOptions,
 ) -> Answer:
     from restow.pipeline.running import check_statistic, make_tables
@@ -75,14 +82,27 @@ def command(
     milliseconds(window, "--window")
     parsed = limits.parsed()
     with options.work("pipeline run") as work:
-        made = make_tables(work, window=window, limits=parsed, load=load, statistic=statistic, report=report)
+        made = make_tables(
+            work,
+            window=window,
+            limits=parsed,
+            load=load,
+            statistic=statistic,
+            report=report,
+            incremental=incremental,
+        )
         options.output.save(work.made("model"))
         skew = options.output.first_rows(_most_uneven(work.made("skew")))
+        alerts = work.alerts_told(options.output.rows)
 
     def draw(console: Console) -> None:
         draw_skew(console, skew)
         if options.range.as_of is None:
             console.print(f"\n{', '.join(made.tables)} are in the lake {options.lake}.")
+        for line in left_out(made.checked):
+            console.print(word(line), style="yellow")
+        for says in alerts:
+            console.print(f"Alert: {word(says)}")
         for path in made.loads[:10]:
             console.print(f"The load model is in {path}.")
         if made.without_load:
@@ -101,9 +121,18 @@ def command(
             "without_load": made.without_load,
             "report": report,
             "skew": plain(skew),
+            "alerts": list(alerts),
+            "checks": [each.document() for each in made.checked],
         }
 
     return Answer(document=document, draw=draw, as_json=options.output.as_json)
+
+
+def left_out(checked: Iterable[Checked]) -> Iterator[str]:
+    """Yield a line about each reason for which rows were left out, for this command and the stream."""
+    for each in checked:
+        for reason, rows in each.dropped.items():
+            yield f"{each.table}: left out {rows:,} of {count(each.rows, 'row')}: {reason}"
 
 
 def _most_uneven(skew: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from restow.pipeline.schemas import AT, CLUSTER
+from restow.pipeline.schemas import AT, CLUSTER, DAY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,18 +23,47 @@ _LONG_AGO_US, _NEVER_US = -(2**62), 2**62
 
 
 def leadership(assignment: DataFrame) -> DataFrame:
-    """Return all runs: cluster, topic, partition, leader, followers, begins_us, ends_us.
+    """Return all runs: cluster, topic, partition, leader, followers, begins_us, ends_us."""
+    return runs_of(_seen(assignment))
 
-    Most partitions have one run. An aggregate finds these without sorting; only samples of the others are
-    sorted by time.
-    """
-    seen = assignment.select(
+
+def _seen(assignment: DataFrame) -> DataFrame:
+    return assignment.select(
         *PARTITION,
-        f.unix_micros(AT).alias("begins_us"),
+        AT,
         "leader",
         (f.size("replicas") - 1).alias("followers"),
         f.xxhash64("topic_id", "leader", f.size("replicas")).alias("run"),
     )
+
+
+def turns(assignment: DataFrame) -> DataFrame:
+    """Return of each day the samples with which a partition's run begins, and its first sample.
+
+    All runs can be had from these rows: `runs_of` returns for them what it returns for all samples.
+    """
+    seen = _seen(assignment).withColumn(DAY, f.to_date(AT))
+    by = (*PARTITION, DAY)
+    lives = seen.groupBy(*by).agg(
+        f.min(AT).alias(AT),
+        *(f.max(name).alias(name) for name in ("leader", "followers")),
+        f.min("run").alias("run"),
+        f.max("run").alias("other"),
+    )
+    steady = lives.where("run = other").drop("other")
+    changing = seen.join(lives.where("run != other").select(*by), [*by], "left_semi")
+    before = f.lag("run").over(Window.partitionBy(*by).orderBy(AT, "run"))
+    begin = changing.withColumn("before", before).where("before is null or before != run").drop("before")
+    return steady.unionByName(begin).drop(DAY)
+
+
+def runs_of(seen: DataFrame) -> DataFrame:
+    """Return all runs of samples, or of turns.
+
+    Most partitions have one run. An aggregate finds these without sorting; only samples of the others are
+    sorted by time.
+    """
+    seen = seen.withColumn("begins_us", f.unix_micros(AT)).drop(AT)
     lives = seen.groupBy(*PARTITION).agg(
         f.max("leader").alias("leader"),
         f.max("followers").alias("followers"),

@@ -30,6 +30,7 @@ TABLE = Table(
     name="rates",
     key=(CLUSTER, "topic", "partition", AT),
     sampled=False,
+    daily=True,
     columns=columns(
         (CLUSTER, "string"),
         ("topic", "string"),
@@ -70,12 +71,28 @@ def rates(
     windows: Windows = Windows(),  # noqa: B008 (frozen)
 ) -> DataFrame:
     """Return one row per partition and window with a sample. Repeated samples count once."""
-    runs = leadership(assignment)
+    return rates_beside(leadership(assignment), replicas, offsets, groups, windows)
+
+
+def rates_beside(
+    runs: DataFrame,
+    replicas: DataFrame,
+    offsets: DataFrame | None,
+    groups: DataFrame | None,
+    windows: Windows,
+    first_commits: DataFrame | None = None,
+) -> DataFrame:
+    """Return the rates with the runs of leaders that are given.
+
+    `first_commits` (partition and `at`) are of partitions whose first commit is older than these samples.
+    """
     readings = _sizes(replicas, f.broadcast(runs) if windows.few_leaders else runs.hint("shuffle_hash"))
     if offsets is not None:
         readings = readings.unionByName(_ends(offsets), allowMissingColumns=True)
     if groups is not None:
         readings = readings.unionByName(_commits(groups), allowMissingColumns=True)
+    if first_commits is not None:
+        readings = readings.unionByName(_committed_once(first_commits), allowMissingColumns=True)
     return readings.repartition(*PARTITION).mapInArrow(_rater(windows), TABLE.schema)
 
 
@@ -130,12 +147,28 @@ def _ends(offsets: DataFrame) -> DataFrame:
 
 
 def _commits(groups: DataFrame) -> DataFrame:
-    held = groups.where(f.col("committed").isNotNull() & f.col("topic").isNotNull())
-    return held.select(
+    return committed(groups).select(
         *PARTITION,
         f.lit(COMMIT).alias("kind"),
         f.col("group").alias("name"),
         f.unix_micros(AT).alias("at_us"),
         f.col("committed").alias("value"),
+        f.lit(0).cast("bigint").alias("guard"),
+    )
+
+
+def committed(groups: DataFrame) -> DataFrame:
+    """Return the rows of commits."""
+    return groups.where(f.col("committed").isNotNull() & f.col("topic").isNotNull())
+
+
+def _committed_once(first_commits: DataFrame) -> DataFrame:
+    """Return one reading for each: it has no growth, and says since when consumers are known to fetch."""
+    return first_commits.select(
+        *PARTITION,
+        f.lit(COMMIT).alias("kind"),
+        f.lit("").alias("name"),
+        f.unix_micros(AT).alias("at_us"),
+        f.lit(0).cast("bigint").alias("value"),
         f.lit(0).cast("bigint").alias("guard"),
     )

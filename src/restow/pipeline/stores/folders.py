@@ -1,7 +1,8 @@
 """Tables as folders of Parquet files, on any file system that Spark reads.
 
     LAKE/<table>/v1/cluster=<id>/day=<yyyy-mm-dd>/*.parquet      samples
-    LAKE/<table>/v1/cluster=<id>/*.parquet                       results of jobs
+    LAKE/rates/v1/cluster=<id>/day=<yyyy-mm-dd>/*.parquet        rates, by the day of their window
+    LAKE/<table>/v1/cluster=<id>/*.parquet                       other results of jobs
 
 A write goes into a folder of its own, which readers do not see; then its files move into place one by one
 under unique names. Two writers do not meet. A killed writer leaves whole files or none, and repeats the same
@@ -58,6 +59,17 @@ class Folders:
     def rows(self, about: Table, snapshot: int | None = None) -> DataFrame:  # noqa: ARG002
         return self._spark.read.schema(stored_schema(about)).parquet(self._home(about))
 
+    def rows_in(self, about: Table, home: str, files: Sequence[str]) -> DataFrame:
+        """Return all rows of these files of a table in `home`, repeated samples included."""
+        if not files:
+            return self._spark.createDataFrame([], stored_schema(about)).select(*about.names)
+        rows = self._spark.read.schema(stored_schema(about)).option("basePath", home)
+        return rows.parquet(*sorted(files)).select(*about.names)
+
+    def write_aside(self, about: Table, rows: DataFrame, where: str) -> None:
+        """Write rows to a folder that no reader of the table sees."""
+        self._save(rows.hint("rebalance", *about.partitioning), about, where)
+
     def with_files(self, about: Table) -> DataFrame:
         file, size = f.col("_metadata.file_path").alias(FILE), f.col("_metadata.file_size").alias(SIZE)
         return self.rows(about).select("*", file, size)
@@ -69,7 +81,7 @@ class Folders:
         """Write beside the table, then swap the two."""
         home = self._home(about)
         staging = f"{self.path}/{about.name}/{_STAGING}/{uuid4().hex}"
-        self._save(rows.hint("rebalance", CLUSTER), about, f"{staging}/new")
+        self._save(rows.hint("rebalance", *about.partitioning), about, f"{staging}/new")
         if self._files.exists(home):
             self._files.move(home, f"{staging}/old")
         self._files.move(f"{staging}/new", home)

@@ -91,7 +91,7 @@ def stored_schema(about: Table) -> StructType:
 
 def stored_columns(about: Table) -> tuple[Field, ...]:
     """Return the columns of `stored_schema`."""
-    day = (Field(DAY, "date", True),) if about.sampled else ()
+    day = (Field(DAY, "date", True),) if about.by_day else ()
     return (*(Field(each.name, each.kind, True) for each in about.columns), *day)
 
 

@@ -1,0 +1,192 @@
+"""The tables of one round: what of them has to be computed, and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from restow.pipeline.expectations import Expected, check, usable
+from restow.pipeline.jobs.leadership import runs_of
+from restow.pipeline.jobs.rates import TABLE as RATES
+from restow.pipeline.jobs.rates import rates_beside
+from restow.pipeline.keeping.record import begin_us, cluster_of, day_of
+from restow.pipeline.keeping.since import (
+    COMMITS,
+    TURNS,
+    consumed_otherwise,
+    earliest,
+    first_commits,
+    least,
+    led_otherwise,
+)
+from restow.pipeline.schemas import ASSIGNMENT, AT, CLUSTER, GROUPS, OFFSETS, REPLICAS, SAMPLED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from restow.pipeline.expectations import Checked
+    from restow.pipeline.jobs.rates import Windows
+    from restow.pipeline.keeping.commit import KeptTables
+    from restow.pipeline.keeping.record import FileChanges, Folders, RatesRecord
+    from restow.pipeline.keeping.since import Since
+    from restow.pipeline.lake import Lake
+    from restow.pipeline.schemas import Table
+
+_DAY_US = 86_400_000_000
+_RATED = (REPLICAS, ASSIGNMENT, OFFSETS, GROUPS)
+"""The samples that rates are made of."""
+_SAMPLES = {TURNS.name: ASSIGNMENT, COMMITS.name: GROUPS}
+Emptied = list[tuple["Table", str]]
+"""Folders of tables that have no rows any more."""
+
+
+class Making:
+    """Stages the tables of one commit. With `whole`, nothing that is in place counts."""
+
+    def __init__(
+        self,
+        kept: KeptTables,
+        lake: Lake,
+        windows: Windows,
+        new: RatesRecord,
+        found: Mapping[str, FileChanges],
+        *,
+        whole: bool,
+    ) -> None:
+        self.staged = kept.staged()
+        self._kept, self._lake, self._windows = kept, lake, windows
+        self._new, self._found, self._whole = new, found, whole
+        self._gap_us = int(windows.gap_s * 1e6)
+        self.checked: Checked | None = None
+        """What was found in the rates that were staged."""
+
+    def stage_days(self, about: Table, job: Callable[[DataFrame], DataFrame]) -> Emptied:
+        """Write the days of turns or commits whose samples have changed."""
+        samples = _SAMPLES[about.name]
+        touched = self._found[samples.name].folders
+        there = self._new.files.get(samples.name, {})
+        days = {folder: there[folder] for folder in touched if folder in there}
+        if days:
+            rows = job(usable(self._lake.in_folders().rows_in(samples, *self._files(samples, days)), samples))
+            self._lake.write_aside(rows, about, self.staged.home(about))
+        written = self._kept.folders_staged(about, self.staged)
+        return [(about, folder) for folder in touched & self._before(about).keys() if folder not in written]
+
+    def since(self) -> Since:
+        """Return from when on each cluster's rates may differ; clusters without new samples are not in it."""
+        folders = {folder for about in _RATED for folder in self._found[about.name].folders}
+        if self._whole:
+            return dict.fromkeys(sorted(map(cluster_of, folders)), 0)
+        added = [rows for about, rows in self.added() if about in _RATED]
+        lost = [folder for about in _RATED for folder in self._found[about.name].lost]
+        since = least(earliest(added), *({cluster_of(folder): begin_us(day_of(folder))} for folder in lost))
+        if self._found[ASSIGNMENT.name].folders:
+            replicas = self._rows(REPLICAS, dict.fromkeys(since, 0), before=since)
+            since = least(since, led_otherwise(self._rows_before(TURNS), self._rows_now(TURNS), replicas))
+        since = {name: us - self._gap_us for name, us in since.items()}
+        if self._found[GROUPS.name].folders:
+            other = consumed_otherwise(self._rows_before(COMMITS), self._rows_now(COMMITS), self._windows)
+            since = least(since, other)
+        window_us = self._windows.seconds * 1_000_000
+        return {name: us - us % window_us for name, us in since.items()}
+
+    def added(self) -> list[tuple[Table, DataFrame]]:
+        """Return the new samples of each table that has any."""
+        return [
+            (about, self._lake.in_folders().rows_in(about, *self._files(about, new)))
+            for about in SAMPLED
+            if (new := self._found[about.name].added)
+        ]
+
+    def stage_rates(self, since: Since) -> Emptied:
+        """Write the rates from then on, and those of the same day before."""
+        if not since:
+            return []
+        read = {name: us - 2 * self._gap_us for name, us in since.items()}
+        commits = first_commits(self._rows_now(COMMITS))
+        replicas, offsets, groups = (
+            _from(self._rows(about, read), read) for about in (REPLICAS, OFFSETS, GROUPS)
+        )
+        rows = rates_beside(
+            runs_of(_of(self._rows_now(TURNS), since)),
+            replicas,
+            offsets,
+            groups,
+            self._windows,
+            _before(commits, read),
+        )
+        in_place = {} if self._whole else _of_clusters(self._kept.folders(RATES), since)
+        if not self._whole:
+            same_day = {
+                folder: names
+                for folder, names in in_place.items()
+                if begin_us(day_of(folder)) == _begin_of_day(since[cluster_of(folder)])
+            }
+            rows = _from(rows, since).unionByName(_before(self._kept.rows(RATES, same_day), since))
+        expected = Expected(rows, RATES)
+        self._lake.write_aside(expected.rows, RATES, self.staged.home(RATES))
+        written = self._kept.folders_staged(RATES, self.staged)
+        self.checked = expected.checked() or check(self._kept.rows(RATES, written, self.staged), RATES)
+        return [
+            (RATES, folder)
+            for folder in in_place.keys() - written.keys()
+            if begin_us(day_of(folder)) >= _begin_of_day(since[cluster_of(folder)])
+        ]
+
+    def _before(self, about: Table) -> Folders:
+        return {} if self._whole else self._kept.folders(about)
+
+    def _rows_before(self, about: Table) -> DataFrame:
+        return self._kept.rows(about, self._before(about))
+
+    def _rows_now(self, about: Table) -> DataFrame:
+        """Return the rows of turns or commits as they will be after the commit."""
+        touched = self._found[_SAMPLES[about.name].name].folders
+        stay = {folder: names for folder, names in self._before(about).items() if folder not in touched}
+        made = self._kept.folders_staged(about, self.staged)
+        return self._kept.rows(about, stay).unionByName(self._kept.rows(about, made, self.staged))
+
+    def _rows(self, about: Table, read: Mapping[str, int], before: Since | None = None) -> DataFrame:
+        """Return the samples of the days since then, and before the end of another day."""
+        days = {
+            folder: names
+            for folder, names in _of_clusters(self._new.files.get(about.name, {}), read).items()
+            if begin_us(day_of(folder)) + _DAY_US > read[cluster_of(folder)]
+            and (before is None or begin_us(day_of(folder)) <= before[cluster_of(folder)])
+        }
+        return usable(self._lake.in_folders().rows_in(about, *self._files(about, days)), about)
+
+    def _files(self, about: Table, folders: Folders) -> tuple[str, list[str]]:
+        home = self._kept.home_in_lake(about)
+        return home, [f"{home}/{folder}/{name}" for folder, names in folders.items() for name in names]
+
+
+def _of_clusters(folders: Folders, clusters: Mapping[str, int]) -> Folders:
+    return {folder: names for folder, names in folders.items() if cluster_of(folder) in clusters}
+
+
+def _begin_of_day(us: int) -> int:
+    return us - us % _DAY_US
+
+
+def _beside(rows: DataFrame, times: Mapping[str, int]) -> DataFrame:
+    """Return the rows of these clusters, each with the time of its cluster."""
+    small = rows.sparkSession.createDataFrame(list(times.items()), f"{CLUSTER} string, of_cluster bigint")
+    return rows.join(f.broadcast(small), CLUSTER)
+
+
+def _of(rows: DataFrame, times: Mapping[str, int]) -> DataFrame:
+    return _beside(rows, times).drop("of_cluster")
+
+
+def _from(rows: DataFrame, times: Mapping[str, int]) -> DataFrame:
+    """Return the rows of these clusters from then on."""
+    return _beside(rows, times).where(f.unix_micros(AT) >= f.col("of_cluster")).select(*rows.columns)
+
+
+def _before(rows: DataFrame, times: Mapping[str, int]) -> DataFrame:
+    """Return the rows of these clusters before that time."""
+    return _beside(rows, times).where(f.unix_micros(AT) < f.col("of_cluster")).select(*rows.columns)
