@@ -62,6 +62,31 @@ def test_rates_equal_those_of_a_batch_however_samples_arrive(
     assert not keeper.round().since_us
 
 
+def test_rates_of_an_older_version_are_read_and_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    """Before rates were kept by day, their files lay in the folder of the cluster."""
+    from restow.pipeline.jobs.rates import TABLE, Windows
+    from restow.pipeline.keeping import Keeper
+    from restow.pipeline.lake import Lake
+    from restow.pipeline.work import Work
+
+    write_faulty_lake(tmp_path / "lake", seed=1, topics=1, samples=60, every_s=3000)
+    lake = Lake(spark, str(tmp_path / "lake"))
+    expected = batch_rates(lake).localCheckpoint()
+    lake.write(expected, "rates")
+    days = 0
+    for number, file in enumerate(sorted((tmp_path / "lake" / "rates").glob("v1/cluster=*/day=*/*.parquet"))):
+        file.rename(file.parents[1] / f"{number}.parquet")
+        days += 1
+    assert days > 1
+    for folder in (tmp_path / "lake" / "rates").glob("v1/cluster=*/day=*"):
+        shutil.rmtree(folder)
+    assert assert_equal_rows(lake.read("rates"), expected, TABLE.key) > 50
+    assert not Work(lake).made("rates").isEmpty()
+    Keeper(lake, Windows(seconds=WIDTH_S)).round()
+    assert assert_equal_rows(lake.read("rates"), expected, TABLE.key) > 50
+    assert not list((tmp_path / "lake" / "rates").glob("v1/cluster=*/*.parquet"))
+
+
 @pytest.fixture
 def told(spark: SparkSession, tmp_path: Path, rows_of: Callable[..., DataFrame]) -> Told:
     from restow.pipeline.lake import Lake

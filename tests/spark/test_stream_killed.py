@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.classic, pytest.mark.usefixtures("p
 PARTS = 3
 MOST_CHANGES = 25
 """More changes of the lake are seen while one part is worked on."""
-FROM_TOPIC = [pytest.param(seed, marks=[] if seed == 0 else pytest.mark.full) for seed in range(10)]
+FROM_TOPIC = [pytest.param(seed, marks=pytest.mark.full) for seed in range(10)]
 FROM_LAKE = [pytest.param(seed, marks=[] if seed == 0 else pytest.mark.full) for seed in range(40)]
 
 

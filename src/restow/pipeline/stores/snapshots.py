@@ -8,6 +8,7 @@ read with nulls, and gets the column with the next write.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,7 @@ _ADD_TRIES, _MERGE_TRIES = 10, 3
 _THERE = "there_"
 
 
-class SnapshotTables:
+class SnapshotTables(ABC):
     """A lake of tables of one format, each made with its first rows."""
 
     keeps_past = True
@@ -46,25 +47,25 @@ class SnapshotTables:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def has(self, about: Table) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def has(self, about: Table) -> bool: ...
 
-    def with_files(self, about: Table) -> DataFrame:
-        raise NotImplementedError
+    @abstractmethod
+    def with_files(self, about: Table) -> DataFrame: ...
 
-    def history(self, about: Table) -> list[TableSnapshot]:
-        raise NotImplementedError
+    @abstractmethod
+    def history(self, about: Table) -> list[TableSnapshot]: ...
 
     def tidy(self, about: Table, older_than_s: int) -> None:
         """Leave what killed writers have left: no reader sees it, and `forget` removes it."""
 
+    @abstractmethod
     def _name(self, about: Table) -> str:
         """Return the table's name in SQL."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _to_merge(self, about: Table) -> tuple[DataFrame, Mapping[str, str]]:
         """Return all rows, and options of a write that fails, or keeps them, if others add rows meanwhile."""
-        raise NotImplementedError
 
     def rows(self, about: Table, snapshot: int | None = None) -> DataFrame:
         return self._shaped(about, self._table(about, snapshot))
