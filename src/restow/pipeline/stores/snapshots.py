@@ -56,7 +56,7 @@ class SnapshotTables(ABC):
     @abstractmethod
     def history(self, about: Table) -> list[TableSnapshot]: ...
 
-    def tidy(self, about: Table, older_than_s: int) -> None:
+    def tidy(self, about: Table, older_than_s: int) -> None:  # noqa: B027
         """Leave what killed writers have left: no reader sees it, and `forget` removes it."""
 
     @abstractmethod
