@@ -38,6 +38,7 @@ MAY_BE_MISSING = {
     "harness/java.py",
     "harness/librdkafka.py",
     "harness/spark_releases.py",
+    "harness/table_formats.py",
 }
 """Modules that look things up or download them."""
 
