@@ -299,7 +299,8 @@ def between_log_dirs(stage: Stage, ids: tuple[int, ...]) -> None:
     stage.is_verified()
     ours = {each: size for each, size in before.items() if "__" not in each[1]}
     assert ours.items() <= stage.disks().items()
-    assert ended["summary"]["copied_bytes"] == planned["copied_bytes"]
+    slack = stage.slack(moves_of(stage.plan))
+    assert abs(ended["summary"]["copied_bytes"] - planned["copied_bytes"]) <= slack
     stage.tells("log dirs", ended["summary"], planned["copied_bytes"])
 
 
