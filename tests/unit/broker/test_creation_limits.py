@@ -146,8 +146,9 @@ def test_create_partitions_knows_a_topic_that_no_broker_has_heard_of_yet(tmp_pat
             client = await Client.connect(port_of(cluster))
             await create_topic(services.store, "new", {0: (0,)}, {}, "A" * 22)
             assert services.metadata.partition_count("new") == 0
-            client.ask(37, 1, 1, grow(("new", 2), ("missing", 2)))
+            missing = ("missing", "", ".", "new/partitions", "n\0w", "../../controller")
+            client.ask(37, 1, 1, grow(("new", 2), *((name, 2) for name in missing)))
             codes = [each.error_code for each in (await client.answer(37, 1)).results]
-            assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+            assert codes == [ErrorCode.NONE] + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(missing)
 
     run(scenario())

@@ -65,6 +65,8 @@ async def create_topic(
 
 async def assigned_replicas(store: Store, name: str) -> dict[int, tuple[int, ...]]:
     """Return the replicas of each partition, in the store and not as brokers know them; none if no topic."""
+    if not _can_be_a_topic(name):  # it would name another node, or none at all
+        return {}
     try:
         node = await store.get(TopicZNode.path(name))
     except NoNode:
@@ -117,8 +119,12 @@ async def delete_topic(store: Store, name: str) -> None:
         return
 
 
+def _can_be_a_topic(name: str) -> bool:
+    return name not in (".", "..") and _NAME.fullmatch(name) is not None
+
+
 def _check_name(name: str) -> None:
-    if name in (".", "..") or not _NAME.fullmatch(name):
+    if not _can_be_a_topic(name):
         raise ControllerError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"{name[:60]!r} cannot be a topic: 1 to 249 letters, digits, dots, underscores and dashes, "
