@@ -1,4 +1,4 @@
-"""Who may come in at a broker's listeners: the options that `restow broker` and `restow cluster up` share."""
+"""The options about listeners, logins and TLS that `restow broker` and `restow cluster up` share."""
 
 from __future__ import annotations
 

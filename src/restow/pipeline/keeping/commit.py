@@ -4,7 +4,7 @@
     LAKE/_kept/redo/…                                            whole: one rename made it the truth
     LAKE/_kept/turns, commits                                    what the next round needs (since.py)
 
-A folder moves from `redo` to its place after what lay there has moved into `redo/old`. Whoever comes first
+A folder moves from `redo` to its place after what lay there has moved into `redo/old`. The first process
 after a kill does what is left of that; doing it again changes nothing.
 """
 
