@@ -48,6 +48,8 @@ class BrokerSum:
     out_of_sync: int
     """Its replicas that are not in the ISR of their partition."""
     size_bytes: int | None
+    answers: bool
+    """Whether it described its log dirs, or may not do so for us."""
     bytes_in: float | None
     """Per second, by the load model; None if there is none. Followers receive, too."""
     bytes_out: float | None
@@ -58,6 +60,8 @@ class BrokerSum:
     def state(self) -> str:
         if self.address is None:
             return "down"
+        if not self.answers:
+            return "no answer"
         if any(each.failed for each in self.log_dirs):
             return "log dir failed"
         return "cordoned" if self.log_dirs and all(each.cordoned for each in self.log_dirs) else "up"
@@ -224,6 +228,7 @@ def _broker(
         preferred=counts.preferred[broker],
         out_of_sync=counts.out_of_sync[broker],
         size_bytes=sum(counts.dir_bytes[broker, each.path] for each in dirs) if told else None,
+        answers=told or bool(snapshot.denied),
         bytes_in=float(rates[BYTES_IN][broker]) if BYTES_IN in rates else None,
         bytes_out=float(rates[BYTES_OUT][broker]) if BYTES_OUT in rates else None,
         log_dirs=tuple(

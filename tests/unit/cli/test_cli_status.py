@@ -61,6 +61,16 @@ def test_status_marks_the_broker_that_leads_the_quorum(monkeypatch: pytest.Monke
     assert found.document()["controller"] == 2
 
 
+def test_status_tells_a_listed_broker_that_does_not_answer() -> None:
+    """Its session has not expired yet. Its state is neither `up` nor `down`."""
+    admin = fake()
+    admin.silent = {2}
+    found = status(admin)
+    assert [line.state for line in found.brokers] == ["controller", "no answer"]
+    assert [each["answers"] for each in found.document()["brokers"]] == [True, False]
+    assert "no answer" in drawn(found)
+
+
 def test_status_names_a_controller_that_is_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = fake()
     told(monkeypatch, admin, 100)

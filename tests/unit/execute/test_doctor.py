@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,6 +77,14 @@ def test_doctor_does_not_want_the_first_replica_to_lead_while_a_partition_moves(
 )
 def test_doctor_finds_each_kind(kind: FindingKind, changes: dict[str, object]) -> None:
     assert [each.kind for each in examine(snapshot(partition(**changes)), ())] == [kind]
+
+
+def test_doctor_finds_a_listed_broker_that_does_not_answer() -> None:
+    """It has just died, and its session has not expired: nothing else is wrong yet."""
+    silent = replace(snapshot(partition()), unanswered=(1,))
+    (found,) = examine(silent, ())
+    assert (found.kind, found.what, found.can_be_fixed) == (FindingKind.SILENT, "broker 1", False)
+    assert examine(replace(silent, denied=("DESCRIBE on the cluster",)), ()) == ()
 
 
 def test_doctor_finds_replicas_that_share_a_rack_needlessly() -> None:

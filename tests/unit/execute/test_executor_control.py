@@ -97,6 +97,18 @@ def test_cancel_goes_back_to_a_replica_that_was_dead_before(stage: Stage) -> Non
     assert stage.admin.set_ == {}
 
 
+def test_run_that_is_left_while_nothing_moves_keeps_no_throttle(stage: Stage) -> None:
+    """A guard has paused it, and what was under way has arrived."""
+    stage.after(2, lambda: stage.admin.leaders.update({TopicPartition("t", 3): None}))
+    stage.after(200, lambda: control_of(stage).request(ControlRequest(stop="leave")))
+    one_at_a_time = Limits(moves_in=1, moves_out=1)
+    outcome = stage.execute(plan_for(stage, [(1, 3), (1, 3)], limits=one_at_a_time), THROTTLED)
+    assert stage.replicas()[:2] == [(1, 3), (1, 2)]
+    assert (outcome.ending, outcome.under_way, outcome.throttles_left) == (Ending.LEFT, (), ())
+    assert stage.admin.set_ == {}
+    assert "nothing is under way" in outcome.next
+
+
 def test_cancel_works_on_a_run_that_was_left_running(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT

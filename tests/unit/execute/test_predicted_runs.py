@@ -23,7 +23,7 @@ from restow.execute.progress.status import STATUS_FILE, RunListener, status_of
 from restow.execute.run.control import ControlRequest
 from restow.execute.run.examine import examine
 from restow.execute.run.options import expecting, run_options
-from restow.execute.run.start import NotNow, execute
+from restow.execute.run.start import NotNow, execute, undo
 from restow.model import ANY_DIR, CheckOutcome, Limits, Move, Plan, TopicPartition
 from restow.model.load import BYTES_IN, LoadModel, Resource
 from restow.plan.explain.view import view_of
@@ -164,6 +164,20 @@ def test_journals_without_a_prediction_are_still_read_and_resumed(tmp_path: Path
     assert predictions_told(plan, tmp_path) == ()
     assert run.stage.resume(AT_6).is_good
     assert len(predictions_told(plan, tmp_path)) == 1
+
+
+def test_prediction_of_the_last_run_is_told_though_an_earlier_one_was_done(tmp_path: Path) -> None:
+    """After a cancelled run, the numbers of the run before it would be taken for its own."""
+    run = unequal(tmp_path)
+    plan = plan_for(run.stage, TARGETS)
+    assert run.stage.execute(plan, AT_6).is_good
+    asyncio.run(undo(run.stage.world, AT_6, run.stage.watcher))
+    run.stage.events.clear()
+    run.stage.after(5, lambda: control_of(run.stage).request(ControlRequest(stop="cancel")))
+    cancelled = run.stage.execute(plan, AT_6)
+    (note,) = predictions_told(plan, tmp_path)
+    assert note.startswith(f"run {cancelled.run}: predicted ")
+    assert note.endswith("; it has ended: cancelled")
 
 
 def test_resumed_run_is_predicted_by_what_is_left(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from restow.client import BrokerError, ClientError
 from restow.model import TopicPartition
 from restow.sizes import count, human_bytes, some
 from restow.snapshot import hidden_topics
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +43,16 @@ class BrokerLine:
     """Log dirs that take no new replicas."""
     failed: tuple[str, ...] = ()
     """Log dirs that the broker lost."""
+    answers: bool = True
+    """Whether the broker was there to answer us, if the metadata lists it."""
+
+    @property
+    def state(self) -> str:
+        if self.address is None:
+            return "down"
+        if not self.answers:
+            return "no answer"
+        return "controller" if self.is_controller else "up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +89,7 @@ class Status:
                     "rack": line.rack,
                     "controller": line.is_controller,
                     "up": line.address is not None,
+                    "answers": line.address is not None and line.answers,
                     "replicas": line.replicas,
                     "leaders": line.leaders,
                     "in_sync": line.in_sync,
@@ -97,6 +109,11 @@ async def read_status(admin: KafkaAdmin) -> Status:
     topics = await admin.describe_topics()
     disks = await admin.describe_log_dirs([node.id for node in view.nodes], _PATIENCE_S)
     told = {broker: answer for broker, answer in disks.items() if not isinstance(answer, BrokerError)}
+    silent = {
+        broker
+        for broker, answer in disks.items()
+        if isinstance(answer, BrokerError) and answer.code is ErrorCode.BROKER_NOT_AVAILABLE
+    }
     warnings = [f"sizes on broker {broker}: {disks[broker]}" for broker in disks if broker not in told]
     controller = None
     try:
@@ -112,7 +129,9 @@ async def read_status(admin: KafkaAdmin) -> Status:
         moves = await admin.list_partition_reassignments()
     except ClientError as error:
         warnings.append(f"what is being moved is not known: {error}")
-    return replace(status_of(view, topics, told, controller, moves), warnings=tuple(warnings))
+    status = status_of(view, topics, told, controller, moves)
+    lines = tuple(replace(each, answers=each.id not in silent) for each in status.brokers)
+    return replace(status, brokers=lines, warnings=tuple(warnings))
 
 
 def status_of(
@@ -183,17 +202,16 @@ def _table(status: Status) -> Grid:
         *((name, NUMBER) for name in ("leaders", "replicas", "in sync", "on disk")),
     )
     for line in status.brokers:
-        state = "down" if line.address is None else "controller" if line.is_controller else "up"
         table.add_row(
             str(line.id),
             line.address or "-",
             line.rack or "-",
-            state,
+            line.state,
             f"{line.leaders:,}",
             f"{line.replicas:,}",
             f"{line.in_sync:,}",
             human_bytes(line.size_bytes),
-            style={"down": "red", "controller": "bold"}.get(state),
+            style={"down": "red", "no answer": "red", "controller": "bold"}.get(line.state),
         )
     return table
 

@@ -159,15 +159,17 @@ def throttles_on(plan: Plan, journal: str | PathLike[str] | None = None) -> set[
 
 
 def predictions_told(plan: Plan, journal: str | PathLike[str] | None = None) -> tuple[str, ...]:
-    """Say how far off the prediction of the plan's last complete run was; nothing if there was none."""
+    """Say how far off the prediction of the plan's last run was, or how it ended; nothing without a run."""
     for run in reversed(_runs_of_plan(plan, journal)):
-        predicted, took_s = run.ledger.prediction, run.ledger.took_s
-        if predicted is not None and took_s is not None:
-            off = error_told(
-                predicted.seconds.p50, took_s, run.ledger.steered, run.ledger.held, run.ledger.waited
-            )
-            took = f"it took {human_duration(took_s)}"
-            return (f"run {run.name}: predicted {range_told(predicted)}; {took}{off}",)
+        ledger, predicted = run.ledger, run.ledger.prediction
+        if predicted is None:
+            continue
+        if ledger.took_s is None:
+            went = f"it has ended: {ledger.outcome}" if ledger.outcome else "it has no end yet"
+        else:
+            off = error_told(predicted.seconds.p50, ledger.took_s, ledger.steered, ledger.held, ledger.waited)
+            went = f"it took {human_duration(ledger.took_s)}{off}"
+        return (f"run {run.name}: predicted {range_told(predicted)}; {went}",)
     return ()
 
 

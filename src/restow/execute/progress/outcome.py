@@ -48,6 +48,7 @@ _STUCK_UNDER_WAY = (
     "{moves} left under way{throttled}. Remove what hinders it, then `restow resume`; or `restow cancel` to "
     "take back what is under way"
 )
+_NOTHING_UNDER_WAY = "nothing is under way: `restow resume` goes on from here, `restow cancel` ends it here"
 _UNDO_ALL = "or `restow undo` for all of it"
 
 _WITHOUT_UNDO = {
@@ -172,6 +173,8 @@ class RunOutcome:
             throttled = ", throttled" if self.throttles_left else ""
             told = _STUCK_UNDER_WAY.format(moves=count(len(self.under_way), "move"), throttled=throttled)
             return f"{told}; {self._undo_told or _UNDO_ALL}"
+        if self.ending is Ending.LEFT and not (self.under_way or self.throttles_left):
+            return _NOTHING_UNDER_WAY
         if self.throttles_left and self.ending not in (Ending.LEFT, Ending.LOST, Ending.FAILED):
             settings = count(len(self.throttles_left), "throttle setting")
             return (

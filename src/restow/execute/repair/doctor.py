@@ -44,6 +44,7 @@ class FindingKind(Enum):
     THROTTLE = "throttle nobody needs"
     MOVE = "move without an owner"
     LEFTOVER = "move that does not end"
+    SILENT = "broker that does not answer"
     STRAY = "replica nobody knows"
     FUTURE = "replica on its way to another log dir"
     UNDER_REPLICATED = "under-replicated"
@@ -92,6 +93,7 @@ def examine(
         *_open_runs(snapshot, open_runs),
         *_throttles(snapshot, (*open_runs, *current), other),
         *_moves(snapshot, (*open_runs, *current), other),
+        *_silent(snapshot),
         *_replicas(snapshot),
         *_states(snapshot),
         *_racks(snapshot),
@@ -169,6 +171,20 @@ def _throttles(snapshot: Snapshot, runs: Iterable[Run], other: str | None) -> It
             f"--entity-type {setting.of}s --entity-name {setting.name} --delete-config {setting.key}"
             if other is None
             else f"it may be of a run that is alive: {other}. Look again when that run has ended",
+        )
+
+
+def _silent(snapshot: Snapshot) -> Iterator[Finding]:
+    """Report listed brokers that did not describe their log dirs, unless we may not ask for them."""
+    if snapshot.denied:
+        return
+    for broker in snapshot.unanswered:
+        yield Finding(
+            kind=FindingKind.SILENT,
+            what=f"broker {broker}",
+            evidence="the cluster lists it as alive, but it did not say what is in its log dirs",
+            remedy="see whether it runs and can be reached from here. If it has just died, look again when "
+            "the controller has noticed",
         )
 
 

@@ -160,7 +160,8 @@ class Executor:
         surveyed = await self._survey()
         seen = await self._see_what_arrived()
         if self.pace.stop == "leave":
-            return RunOutcome(ending=Ending.LEFT, reason="told to leave its moves under way")
+            reason = "told to leave its moves under way" if self._in_progress else "told to end here"
+            return RunOutcome(ending=Ending.LEFT, reason=reason)
         if self.pace.stop == "cancel":
             return await self._cancel()
         if (other := self._mark.lost_to) is not None and not self._in_progress:
@@ -375,7 +376,8 @@ class Executor:
 
     async def _end(self, outcome: RunOutcome) -> RunOutcome:
         """Restore the throttles, except those that moves still need, and record the outcome."""
-        if outcome.ending not in (Ending.LEFT, Ending.LOST):
+        needed = outcome.ending is Ending.LEFT and self._in_progress
+        if outcome.ending is not Ending.LOST and not needed:
             try:
                 await self._throttle([], self._known.alive, look=True)
                 self._observation = await look(self._admin, self._clock)
