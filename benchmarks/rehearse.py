@@ -2,7 +2,7 @@
 
 Each run on Apache Kafka 4.3.1, and 3.9.1 on a ZooKeeper, is first rehearsed and then carried out: with
 throttles and without, on several log dirs, under producers, with a broker that dies. "Ours" is
-what was predicted, the peer's is what happened. The whole takes about 40 minutes, `--few` about five.
+what was predicted, the peer's is what happened. The whole takes about an hour, `--few` about ten minutes.
 `--model` only measures how fast large plans and many variants are rehearsed, without Kafka, in a few minutes.
 `--only` selects runs by words of their names, after those that calibrate; `--keep` keeps the journals.
 """
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 VERSIONS = ("4.3.1", "3.9.1")
 CASES = (
-    Case(name="calibration", amount_mb=1200, shares=(1.0,), counts=False),
-    Case(name="calibration", amount_mb=800, shares=(1.0, 0.7), counts=False),
+    Case(name="calibration", amount_mb=2400, shares=(1.0,), counts=False),
+    Case(name="calibration", amount_mb=1600, shares=(1.0, 0.7), counts=False),
     Case(name="2 MB/s", rate_mb=2),
     Case(name="10 MB/s", rate_mb=10),
-    Case(name="no throttle, one receiver", amount_mb=1200, shares=(1.0,)),
+    Case(name="no throttle, one receiver", amount_mb=2400, shares=(1.0,)),
     Case(name="8 MB/s, half within brokers", rate_mb=8, within=0.5),
     Case(name="6 MB/s, 2 MB/s produced", rate_mb=6, produce_mb=2),
     Case(name="6 MB/s, very unequal receivers", rate_mb=6, shares=(1.0, 0.15, 0.05)),
     Case(name="4 MB/s, 2 at a time", rate_mb=4, moves_in=2),
     Case(name="8 MB/s, the drained broker dies", rate_mb=8, shares=(1.0, 0.7), loses=True),
-    Case(name="no throttle, two receivers", amount_mb=800, shares=(1.0, 0.7)),
+    Case(name="no throttle, two receivers", amount_mb=1600, shares=(1.0, 0.7)),
     Case(name="12 MB/s, equal receivers", rate_mb=12, shares=(1.0, 1.0, 1.0)),
     Case(name="15 MB/s, one receiver", rate_mb=15, shares=(1.0,)),
     Case(name="10 MB/s, 4 MB/s produced", rate_mb=10, produce_mb=4),
     Case(name="5 MB/s, all within brokers", rate_mb=5, within=1.0),
-    Case(name="3 MB/s for 50 s", rate_mb=3, seconds=50),
-    Case(name="no throttle, 4 at a time", amount_mb=1000, shares=(1.0, 0.7), moves_in=4),
+    Case(name="3 MB/s for two minutes", rate_mb=3, seconds=120),
+    Case(name="no throttle, 4 at a time", amount_mb=1600, shares=(1.0, 0.7), moves_in=4),
     Case(name="10 MB/s, log dirs left to the brokers", rate_mb=10, pick_dirs=False),
-    Case(name="20 MB/s", rate_mb=20, seconds=25),
+    Case(name="20 MB/s", rate_mb=20, seconds=60),
 )
 FEW = 7
 

@@ -16,7 +16,7 @@ from restow.cli import run
 from restow.errors import InvalidInput, RestowError
 from restow.execute.predict.by_events import run_events
 from restow.execute.run.options import run_options
-from restow.model import Limits, Plan, Snapshot, TopicPartition
+from restow.model import Copy, Limits, Plan, Snapshot, TopicPartition
 from restow.model.load import BYTES_IN, LoadModel, Resource
 from restow.plan.flow.constants import USUAL, Calibration
 from restow.plan.flow.loads import ClientLoads
@@ -57,6 +57,22 @@ def plan_to(snapshot: Snapshot, *brokers: int, limits: Limits = LIMITS) -> Plan:
 def told_of(plan: Plan, snapshot: Snapshot, tmp_path: Path, **more: object) -> Rehearsal:
     given: dict[str, object] = {"throttle": "10MB/s", "journal": tmp_path, **more}
     return rehearse(plan, snapshot, **given)  # type: ignore[arg-type]
+
+
+def test_replica_that_a_broker_has_already_is_copied_from_where_it_ends(tmp_path: Path) -> None:
+    """A broker that was down while it was drained keeps its replicas, in ZooKeeper mode."""
+    whole = cluster()
+    plan = plan_to(whole, 4, 5)
+    (topic,) = whole.topics
+    left_over = tuple(
+        each._replace(copies=(*each.copies, Copy(broker=4 + number % 2, log_dir="/d", size_bytes=40 * MB)))
+        for number, each in enumerate(topic.partitions)
+    )
+    snapshot = replace(whole, topics=(replace(topic, partitions=left_over),))
+    told = told_of(plan, snapshot, tmp_path)
+    assert told.seconds.p50 == pytest.approx(12 * 60 * MB / (10 * MB), rel=0.05)
+    events = run_events(plan, snapshot, run_options(throttle="10MB/s"), USUAL, ClientLoads(), start_ms=0)
+    assert events.run.seconds == pytest.approx(told.seconds.p50, rel=0.05)
 
 
 def test_executor_and_its_schedule_begin_steps_in_the_same_order_at_about_the_same_time() -> None:

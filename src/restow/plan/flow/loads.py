@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -54,6 +55,8 @@ class Holding(NamedTuple):
     """The log dir of each replica and its own size, as far as known."""
     moving: bool = False
     """Whether some of it may have been copied already."""
+    strays: Mapping[BrokerId, float] = MappingProxyType({})
+    """What brokers have of it although they are no replicas: a copy to such a broker goes on from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,15 +99,18 @@ class ClientLoads:
         if found is None:
             return Holding(0.0, written, most, {})
         own: dict[BrokerId, tuple[str, float]] = {}
+        strays: dict[BrokerId, float] = {}
         moving = found.moving
         for broker, path, here, _, future in found.copies:
             if future:
                 moving = True
             else:
                 own[broker] = path, float(here)
+                if broker not in found.replicas:
+                    strays[broker] = float(here)
         leads = None if found.leader is None else own.get(found.leader)
         size = max((here for _, here in own.values()), default=0.0) if leads is None else leads[1]
-        return Holding(size, written, max(size, most), own, moving)
+        return Holding(size, written, max(size, most), own, moving, strays)
 
     @property
     def by_hour(self) -> bool:

@@ -181,7 +181,7 @@ class Movement:
         return self._size(partition.topic, self.ground.holding(partition, self.loads))
 
     def _size(self, topic: str, holding: Holding) -> float:
-        size, written, most, _, _ = holding
+        size, written, most = holding[:3]
         if not written or size >= most:
             return size
         return min(size + written * self.loads.usual_s(topic, self.flows.now_s), most)
@@ -237,7 +237,8 @@ class Movement:
         """Return the bytes that a copy has to bring when it begins."""
         if key.within and key.broker in way.holding.places:
             return way.holding.places[key.broker][1]
-        return self._whole(way)
+        whole, there = self._whole(way), way.holding.strays.get(key.broker)
+        return whole if there is None else max(0.0, whole - there)
 
     def _whole(self, way: Itinerary) -> float:
         """Return the bytes of the leader's replica now; as the plan knows them if the snapshot does not."""
