@@ -72,9 +72,13 @@ class Table:
         return (CLUSTER, DAY) if self.by_day else (CLUSTER,)
 
 
-def columns(*fields: tuple[str, str] | tuple[str, str, bool]) -> tuple[Field, ...]:
-    """Return columns from tuples of name and kind; a third value of True allows null."""
-    return tuple(Field(*field) for field in fields)
+def columns(*definitions: str) -> tuple[Field, ...]:
+    """Parse columns like `topic string, size bigint?`: name, kind, and a question mark if it may be null."""
+    found = []
+    for definition in ", ".join(definitions).split(", "):
+        name, kind = definition.split(" ")
+        found.append(Field(name, kind.removesuffix("?"), kind.endswith("?")))
+    return tuple(found)
 
 
 @cache
@@ -99,16 +103,8 @@ REPLICAS = Table(
     name="replicas",
     key=(CLUSTER, "broker", "log_dir", "topic", "partition", "is_future"),
     columns=columns(
-        (CLUSTER, "string"),
-        (AT, "timestamp"),
-        ("broker", "int"),
-        ("log_dir", "string"),
-        ("topic", "string"),
-        ("topic_id", "string", True),
-        ("partition", "int"),
-        ("size", "bigint"),
-        ("offset_lag", "bigint"),
-        ("is_future", "boolean"),
+        "cluster string, at timestamp, broker int, log_dir string, topic string, topic_id string?",
+        "partition int, size bigint, offset_lag bigint, is_future boolean",
     ),
 )
 """The replicas in each broker's log dirs; sizes in bytes."""
@@ -117,14 +113,8 @@ OFFSETS = Table(
     name="offsets",
     key=(CLUSTER, "broker", "topic", "partition"),
     columns=columns(
-        (CLUSTER, "string"),
-        (AT, "timestamp"),
-        ("broker", "int"),
-        ("topic", "string"),
-        ("partition", "int"),
-        ("leader_epoch", "int", True),
-        ("earliest", "bigint"),
-        ("latest", "bigint"),
+        "cluster string, at timestamp, broker int, topic string, partition int, leader_epoch int?",
+        "earliest bigint, latest bigint",
     ),
 )
 """Each partition's log start and end offsets; `broker` is the leader that answered."""
@@ -133,14 +123,8 @@ ASSIGNMENT = Table(
     name="assignment",
     key=(CLUSTER, "topic", "partition"),
     columns=columns(
-        (CLUSTER, "string"),
-        (AT, "timestamp"),
-        ("topic", "string"),
-        ("topic_id", "string", True),
-        ("partition", "int"),
-        ("leader", "int"),
-        ("replicas", "array<int>"),
-        ("isr", "array<int>"),
+        "cluster string, at timestamp, topic string, topic_id string?, partition int, leader int",
+        "replicas array<int>, isr array<int>",
     ),
 )
 """Each partition's replicas and leader; leader -1 means none."""
@@ -149,18 +133,9 @@ GROUPS = Table(
     name="groups",
     key=(CLUSTER, "group", "member", "topic", "partition"),
     columns=columns(
-        (CLUSTER, "string"),
-        (AT, "timestamp"),
-        ("group", "string"),
-        ("state", "string"),
-        ("assignor", "string", True),
-        ("member", "string", True),
-        ("client", "string", True),
-        ("rack", "string", True),
-        ("subscription", "array<string>", True),
-        ("topic", "string", True),
-        ("partition", "int", True),
-        ("committed", "bigint", True),
+        "cluster string, at timestamp, group string, state string, assignor string?, member string?",
+        "client string?, rack string?, subscription array<string>?, topic string?, partition int?",
+        "committed bigint?",
     ),
 )
 """A row per group and assigned or committed partition, and one without a topic for each idle member."""
@@ -169,14 +144,8 @@ DISKS = Table(
     name="disks",
     key=(CLUSTER, "broker", "log_dir"),
     columns=columns(
-        (CLUSTER, "string"),
-        (AT, "timestamp"),
-        ("broker", "int"),
-        ("rack", "string", True),
-        ("log_dir", "string", True),
-        ("total", "bigint", True),
-        ("usable", "bigint", True),
-        ("error", "string", True),
+        "cluster string, at timestamp, broker int, rack string?, log_dir string?, total bigint?",
+        "usable bigint?, error string?",
     ),
 )
 """Log dirs and their file systems; a broker that did not answer has one row, with an error and no dir."""

@@ -29,15 +29,8 @@ TABLE = Table(
     key=(CLUSTER, "kind", "subject", "measure"),
     sampled=False,
     columns=columns(
-        (CLUSTER, "string"),
-        ("kind", "string"),
-        ("subject", "string"),
-        ("measure", "string"),
-        ("severity", "string"),
-        ("value", "double", True),
-        ("limit", "double", True),
-        ("passes", "timestamp", True),
-        ("says", "string"),
+        "cluster string, kind string, subject string, measure string, severity string, value double?",
+        "limit double?, passes timestamp?, says string",
     ),
 )
 """`severity` is `critical` (now) or `warning`. `value` and `limit` are in units of the measure."""

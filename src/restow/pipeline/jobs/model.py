@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from restow.model.load import WEEK_HOURS
 from restow.pipeline.jobs.leadership import PARTITION, current
-from restow.pipeline.schemas import AT, CLUSTER, Table, columns
+from restow.pipeline.schemas import AT, Table, columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,23 +26,10 @@ TABLE = Table(
     key=PARTITION,
     sampled=False,
     columns=columns(
-        (CLUSTER, "string"),
-        ("topic", "string"),
-        ("partition", "int"),
-        ("size", "bigint", True),
-        ("growth", "double", True),
-        ("messages_in_mean", "double", True),
-        ("bytes_in_mean", "double", True),
-        ("bytes_in_p95", "double", True),
-        ("bytes_in_peak", "double", True),
-        ("bytes_out_mean", "double", True),
-        ("bytes_out_p95", "double", True),
-        ("bytes_out_peak", "double", True),
-        ("samples", "bigint"),
-        ("hours", "int"),
-        ("first", "timestamp", True),
-        ("last", "timestamp", True),
-        ("confidence", "double"),
+        "cluster string, topic string, partition int, size bigint?, growth double?",
+        "messages_in_mean double?, bytes_in_mean double?, bytes_in_p95 double?, bytes_in_peak double?",
+        "bytes_out_mean double?, bytes_out_p95 double?, bytes_out_peak double?, samples bigint, hours int",
+        "first timestamp?, last timestamp?, confidence double",
     ),
 )
 """Sizes in bytes, rates per second, growth in bytes per day. `hours` counts the sampled hours of the week.

@@ -32,18 +32,9 @@ TABLE = Table(
     sampled=False,
     daily=True,
     columns=columns(
-        (CLUSTER, "string"),
-        ("topic", "string"),
-        ("partition", "int"),
-        (AT, "timestamp"),
-        ("seconds", "double"),
-        ("samples", "bigint"),
-        ("size", "bigint", True),
-        ("messages_in", "double", True),
-        ("bytes_in", "double", True),
-        ("bytes_consumed", "double", True),
-        ("bytes_replicated", "double", True),
-        ("bytes_out", "double", True),
+        "cluster string, topic string, partition int, at timestamp, seconds double, samples bigint",
+        "size bigint?, messages_in double?, bytes_in double?, bytes_consumed double?",
+        "bytes_replicated double?, bytes_out double?",
     ),
 )
 """`at` is the start of the window; all rates are per second, and null where unknown.

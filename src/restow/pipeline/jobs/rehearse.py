@@ -33,18 +33,9 @@ TABLE = Table(
     key=(*_VARIANT, "seed"),
     sampled=False,
     columns=columns(
-        ("cluster", "string"),
-        ("plan", "string"),
-        ("throttle", "string"),
-        ("start_ms", "bigint"),
-        ("what_if", "string"),
-        ("seed", "int"),
-        ("seconds", "double"),
-        ("impact", "double", True),
-        ("leaders_moved", "int"),
-        ("fullest", "double", True),
-        ("limited_by", "string", True),
-        ("problems", "array<string>"),
+        "cluster string, plan string, throttle string, start_ms bigint, what_if string, seed int",
+        "seconds double, impact double?, leaders_moved int, fullest double?, limited_by string?",
+        "problems array<string>",
     ),
 )
 """`plan` is the digest. Seconds are infinite where a run never ends. `fullest` is the peak of a log dir as a

@@ -34,13 +34,7 @@ TURNS = Table(
     sampled=False,
     daily=True,
     columns=columns(
-        (CLUSTER, "string"),
-        ("topic", "string"),
-        ("partition", "int"),
-        (AT, "timestamp"),
-        ("leader", "int"),
-        ("followers", "int"),
-        ("run", "bigint"),
+        "cluster string, topic string, partition int, at timestamp, leader int, followers int, run bigint",
     ),
 )
 """Of each day the samples of the assignment with which a run begins, and the first: see `turns`."""
@@ -51,11 +45,7 @@ COMMITS = Table(
     sampled=False,
     daily=True,
     columns=columns(
-        (CLUSTER, "string"),
-        ("topic", "string"),
-        ("partition", "int"),
-        (AT, "timestamp"),
-        ("last", "timestamp"),
+        "cluster string, topic string, partition int, at timestamp, last timestamp",
     ),
 )
 """Of each day the first and the last commit of any group, by partition."""
