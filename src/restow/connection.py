@@ -30,7 +30,6 @@ from restow.verify import verify
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from os import PathLike
-    from types import TracebackType
     from typing import Unpack
 
     from restow.client import KafkaAdmin
@@ -220,9 +219,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -22,7 +22,6 @@ from restow.sim.store import SimStore, StoreAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
 
 _PORT = 9092
 _START_AGAIN_S = 1.0
@@ -169,9 +168,7 @@ class SimCluster:
         await asyncio.gather(*(node.start() for node in self.nodes.values()))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.network.mend()
         for node in self.nodes.values():
             node.store.mend()

@@ -12,7 +12,7 @@ from restow.cli.shared.frame import Answer
 from restow.cli.shared.options import section
 from restow.cli.shared.tables import Column, draw_rows, number, word
 from restow.errors import InvalidInput
-from restow.pipeline.running import STATISTICS
+from restow.pipeline.running import STATISTICS, check_statistic
 from restow.sizes import count, human_bytes, milliseconds, parse_rate
 
 if TYPE_CHECKING:
@@ -60,37 +60,40 @@ class LimitOptions:
         return ForecastLimits(fill=self.fill, rates=rates)
 
 
-def command(
-    *,
-    window: Annotated[str, typer.Option(metavar="TIME", help="Length of a window of rates.")] = "5m",
+@section()
+class TableOptions:
+    """What the tables and the load models are made with."""
+
+    window: Annotated[str, typer.Option(metavar="TIME", help="Length of a window of rates.")] = "5m"
     load: Annotated[
         str | None, typer.Option(metavar="DIR", help="Write load models to this folder, as CLUSTER.parquet.")
-    ] = None,
+    ] = None
     statistic: Annotated[
         str, typer.Option(metavar="|".join(STATISTICS), help="Statistic that counts as the load.")
-    ] = "mean",
-    limits: LimitOptions,
+    ] = "mean"
+    limits: LimitOptions
+
+    def checked(self) -> dict[str, Any]:
+        """Return them as `make_tables` takes them. Bad ones are refused before Spark starts."""
+        check_statistic(self.statistic)
+        milliseconds(self.window, "--window")
+        return vars(self) | {"limits": self.limits.parsed()}
+
+
+def command(
+    *,
+    tables: TableOptions,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report.")] = None,
     incremental: Annotated[
         bool, typer.Option("--incremental", help="Compute only what new samples change.")
     ] = False,
     options: PipelineOptions,
 ) -> Answer:
-    from restow.pipeline.running import check_statistic, make_tables
+    from restow.pipeline.running import make_tables
 
-    check_statistic(statistic)
-    milliseconds(window, "--window")
-    parsed = limits.parsed()
+    checked = tables.checked()
     with options.work("pipeline run") as work:
-        made = make_tables(
-            work,
-            window=window,
-            limits=parsed,
-            load=load,
-            statistic=statistic,
-            report=report,
-            incremental=incremental,
-        )
+        made = make_tables(work, **checked, report=report, incremental=incremental)
         options.output.save(work.made("model"))
         skew = options.output.first_rows(_most_uneven(work.made("skew")))
         alerts = work.alerts_told(options.output.rows)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from restow.cli.pipeline.options import LakeFolder, SparkOptions, spark_for
-from restow.cli.pipeline.pipeline_run import LimitOptions, left_out
+from restow.cli.pipeline.pipeline_run import TableOptions, left_out
 from restow.cli.shared.connection import OptionalBootstrap, on_cluster, properties_for
 from restow.cli.shared.frame import show_document
 from restow.errors import InvalidInput
-from restow.pipeline.running import STATISTICS, check_statistic
 from restow.sizes import count, milliseconds
 
 if TYPE_CHECKING:
@@ -54,14 +53,7 @@ def command(
         str | None,
         typer.Option(metavar="DIR", help="Folder of the checkpoint of the topic. Default: in the lake."),
     ] = None,
-    window: Annotated[str, typer.Option(metavar="TIME", help="Length of a window of rates.")] = "5m",
-    load: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Write load models to this folder, as CLUSTER.parquet.")
-    ] = None,
-    statistic: Annotated[
-        str, typer.Option(metavar="|".join(STATISTICS), help="Statistic that counts as the load.")
-    ] = "mean",
-    limits: LimitOptions,
+    tables: TableOptions,
     spark: SparkOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per batch.")] = False,
 ) -> None:
@@ -69,9 +61,7 @@ def command(
     from restow.cli.shared.signals import told_to_stop_here
 
     _check(from_topic, bootstrap, checkpoint, samples_only=samples_only)
-    check_statistic(statistic)
-    milliseconds(window, "--window")
-    parsed, every_ms = limits.parsed(), milliseconds(every, "--every")
+    checked, every_ms = tables.checked(), milliseconds(every, "--every")
     out: Told[Batch] = Told(_lines, as_json=as_json)
     with ExitStack() as stack:
         session = stack.enter_context(
@@ -84,8 +74,7 @@ def command(
         place = Lake(session, lake)
         current: CurrentTables | None = None
         if from_topic is None or not samples_only:
-            wanted = Wanted(window=window, limits=parsed, load=load, statistic=statistic)
-            current = CurrentTables(place, wanted)
+            current = CurrentTables(place, Wanted(**checked))
             stack.enter_context(current.held())
         told = stack.enter_context(told_to_stop_here())
         if not as_json:

@@ -9,7 +9,6 @@ from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from types import TracebackType
 
     from restow.runtime.clock import Clock, Timer
 
@@ -100,17 +99,13 @@ class ClusterFault:
     def __enter__(self) -> ClusterFault:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     async def __aenter__(self) -> ClusterFault:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.end()
         await self.ended()
 

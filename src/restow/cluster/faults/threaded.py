@@ -9,7 +9,6 @@ from restow.cluster.faults.faults import ClusterFaults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from types import TracebackType
 
     from restow.cluster.faults.handle import ClusterFault
 
@@ -51,9 +50,7 @@ class ThreadedFault:
     def __enter__(self) -> ThreadedFault:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
 
