@@ -19,14 +19,14 @@ from restow.pipeline.schemas import CLUSTER, Table, columns
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_CAUSES = "array<struct<topic:string,partition:int,value:double>>"
+_CAUSES_KIND = "array<struct<topic:string,partition:int,value:double>>"
 TABLE = Table(
     name="skew",
     key=(CLUSTER, "dimension", "measure", "member"),
     sampled=False,
     columns=columns(
         "cluster string, dimension string, measure string, member string, total double?, unknown bigint",
-        f"mean double?, share double?, max_share double?, variation double?, causes {_CAUSES}",
+        f"mean double?, share double?, max_share double?, variation double?, causes {_CAUSES_KIND}",
     ),
 )
 """`share` is a member's total over the mean of all members of that dimension, null if all have nothing;
