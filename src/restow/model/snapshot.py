@@ -42,8 +42,19 @@ class LiveBroker:
     @property
     def cordoned(self) -> bool:
         """Return whether it puts new replicas nowhere: all its working log dirs are cordoned."""
-        working = [each for each in self.log_dirs if not each.failed]
+        working = self.working_dirs
         return bool(working) and all(each.cordoned for each in working)
+
+    @property
+    def working_dirs(self) -> tuple[LogDir, ...]:
+        """The log dirs that have not failed."""
+        return tuple(each for each in self.log_dirs if not each.failed)
+
+    @property
+    def disk_bytes(self) -> int | None:
+        """The size of its working log dirs together; None if it does not tell that of each."""
+        sizes = [each.total_bytes for each in self.working_dirs]
+        return sum(each or 0 for each in sizes) if sizes and None not in sizes else None
 
 
 class Copy(NamedTuple):

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from restow.ui.actions import Actions
     from restow.ui.commands import CommandForm
-    from restow.ui.jobs import CommandJob
     from restow.ui.plan_store import StoredPlan
     from restow.ui.site import Site
 
@@ -129,22 +128,24 @@ class ApiAnswers:
         if not isinstance(kind, str):
             raise InvalidInput('kind is missing: it is a text like "balance"')
         form = self._site.commands.plan_form(kind)
-        return _begun(self._actions.make_plan(operator, kind, _given(form, body.get("options", {}))))
+        return documents.job_document(
+            self._actions.make_plan(operator, kind, _given(form, body.get("options", {})))
+        )
 
     async def upload(self, request: Request) -> Any:
         operator, title = self._actions.operator(request), text_of(request, "name", "upload")
-        return _begun(await self._actions.upload(operator, title, await request.body()))
+        return documents.job_document(await self._actions.upload(operator, title, await request.body()))
 
     async def rehearse(self, request: Request) -> Any:
         operator, body = self._actions.operator(request), await _body(request)
         given = _given(self._site.commands.rehearse, body.get("options", {}))
-        return _begun(await self._actions.rehearse(operator, self._stored(request), given))
+        return documents.job_document(await self._actions.rehearse(operator, self._stored(request), given))
 
     async def execute(self, request: Request) -> Any:
         operator, body = self._actions.operator(request, runs=True), await _body(request)
         given = _given(self._site.commands.execute, body.get("options", {}))
         given |= _texts({name: body[name] for name in ("cluster", "digest") if name in body})
-        return _begun(await self._actions.execute(operator, self._stored(request), given))
+        return documents.job_document(await self._actions.execute(operator, self._stored(request), given))
 
     async def control(self, request: Request) -> Any:
         operator, body = self._actions.operator(request, runs=True), await _body(request)
@@ -155,7 +156,7 @@ class ApiAnswers:
         operator, body = self._actions.operator(request, runs=True), await _body(request)
         book = await self._actions.book(str(request.path_params["run"]))
         command = str(request.path_params["command"])
-        return _begun(self._actions.carry_out(operator, book, command, _texts(body)))
+        return documents.job_document(self._actions.carry_out(operator, book, command, _texts(body)))
 
     def _stored(self, request: Request) -> StoredPlan:
         return self._actions.stored(str(request.path_params["plan"]))
@@ -171,10 +172,6 @@ def _listed(
 
 def _json_of(path: Path) -> Any:
     return json.loads(path.read_bytes())
-
-
-def _begun(job: CommandJob) -> dict[str, Any]:
-    return documents.job_document(job)
 
 
 async def _body(request: Request) -> dict[str, Any]:

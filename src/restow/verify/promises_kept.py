@@ -251,9 +251,7 @@ def _strength(promise: Promise, snapshot: Snapshot) -> dict[BrokerId, float]:
     """Return each broker's capacity: its disk size for bytes, otherwise the same for all."""
     known: dict[BrokerId, float] = {}
     if promise.goal == "disk":
-        for broker in snapshot.brokers:
-            sizes = [each.total_bytes for each in broker.log_dirs if not each.failed]
-            if sizes and None not in sizes:
-                known[broker.id] = float(sum(each or 0 for each in sizes))
+        sizes = {broker.id: broker.disk_bytes for broker in snapshot.brokers}
+        known = {broker: float(size) for broker, size in sizes.items() if size is not None}
     typical = sum(known.values()) / len(known) if known else 1.0
     return {broker: known.get(broker, typical) or 1.0 for broker in promise.brokers}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.plan.files import PlanFile
-from restow.cli.plan.options import AsJson
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.frame import Answer
 from restow.cli.shared.tables import LABEL, NUMBER, Grid
 from restow.sizes import human_bytes

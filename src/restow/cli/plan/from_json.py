@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from restow.cli.plan.files import PlanOutput
-from restow.cli.plan.options import USUAL, AsJson, ExecutionLimits, Fill
+from restow.cli.plan.options import USUAL, ExecutionLimits, Fill
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.frame import Answer
 from restow.cli.snapshot.source import SnapshotSource
 from restow.text_files import read_text

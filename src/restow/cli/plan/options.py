@@ -11,6 +11,7 @@ import typer
 
 from restow.cli.plan.also import Also, broker_ids
 from restow.cli.plan.files import PlanOutput
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.frame import Answer, warn
 from restow.cli.shared.options import section
 from restow.cli.snapshot.source import INPUT, SnapshotSource
@@ -42,7 +43,6 @@ Partial: TypeAlias = Annotated[
         help="Write the plan even if it is incomplete. Default: do not write it, exit with code 3.",
     ),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
 @section(_EXCLUSIONS)

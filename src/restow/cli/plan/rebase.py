@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from restow.cli.plan.files import Approval, PlanFile, PlanOutput
-from restow.cli.plan.options import AsJson, Partial
+from restow.cli.plan.options import Partial
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.drawing import clean, put
 from restow.cli.shared.frame import Answer
 from restow.cli.snapshot.source import SnapshotSource

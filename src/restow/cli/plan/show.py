@@ -8,8 +8,8 @@ import typer
 
 from restow.cli.place.options import Format
 from restow.cli.plan.files import Approval, AsFormat, PlanFile, PlanOutput, Rollback
-from restow.cli.plan.options import AsJson
 from restow.cli.runs.flags import JournalFolder
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.frame import Answer
 from restow.sizes import parse_rate
 from restow.text_files import write_text

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from restow.cli.plan.files import PlanFile
-from restow.cli.plan.options import AsJson
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.frame import Answer
 from restow.text_files import read_text, write_text
 

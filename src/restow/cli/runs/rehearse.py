@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.plan.files import Approval, PlanFile
-from restow.cli.plan.options import AsJson
 from restow.cli.runs.flags import BY_HOUR, PACE, RATES, JournalFolder, LoadFile, PaceOptions
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.frame import FAILED, Answer
 from restow.cli.snapshot.source import SnapshotSource
 from restow.text_files import write_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from restow.cli.plan.files import Approval, PlanFile
-from restow.cli.plan.options import AsJson
 from restow.cli.runs.flags import JournalFolder
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.frame import Answer
 from restow.cli.snapshot.source import SnapshotSource
 

@@ -41,7 +41,7 @@ _BOOTSTRAP_SERVER = typer.Option(
 )
 Bootstrap: TypeAlias = Annotated[str, _BOOTSTRAP_SERVER]
 OptionalBootstrap: TypeAlias = Annotated[str | None, _BOOTSTRAP_SERVER]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
 @section(PANEL)

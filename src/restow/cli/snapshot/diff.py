@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.plan.options import AsJson
+from restow.cli.shared.connection import AsJson
 from restow.cli.shared.drawing import clean, put
 from restow.cli.shared.frame import Answer
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.plan.options import AsJson
-from restow.cli.shared.connection import OptionalBootstrap
+from restow.cli.shared.connection import AsJson, OptionalBootstrap
 from restow.cli.shared.drawing import clean, put
 from restow.cli.shared.frame import Answer
 from restow.cli.snapshot.source import SnapshotSource

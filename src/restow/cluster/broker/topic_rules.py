@@ -20,6 +20,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from restow.cluster.controller import Controller
     from restow.model import Broker
     from restow.runtime.chance import Chance
 
@@ -42,6 +43,18 @@ class TopicRefused(RestowError):
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or f"{code.message}.")
         self.code = code
+
+
+def check_served_here(controller: Controller) -> None:
+    """Refuse what only the controller's broker does."""
+    if not controller.is_active:
+        raise TopicRefused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
+
+
+def check_named_once(name: str, times: int) -> None:
+    """Refuse a topic that one request names more than once."""
+    if times > 1:
+        raise TopicRefused(ErrorCode.INVALID_REQUEST, f"Topic '{name}' is in the request {times} times.")
 
 
 def check_name(name: str) -> None:

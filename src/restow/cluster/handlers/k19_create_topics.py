@@ -14,7 +14,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from restow.cluster.broker.creation import RequestedTopic
-from restow.cluster.broker.topic_rules import FROM_DEFAULT, TopicRefused, check_count
+from restow.cluster.broker.topic_rules import (
+    FROM_DEFAULT,
+    TopicRefused,
+    check_count,
+    check_named_once,
+    check_served_here,
+)
 from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreateTopicsResponse, Message
@@ -58,12 +64,8 @@ def _partitions_wanted(topics: list[Message], context: RequestContext) -> int:
 
 
 async def _plan(topic: Message, times: int, context: RequestContext) -> PlannedTopic:
-    if not context.broker.controller.is_active:
-        raise TopicRefused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
-    if times > 1:
-        raise TopicRefused(
-            ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request {times} times."
-        )
+    check_served_here(context.broker.controller)
+    check_named_once(topic.name, times)
     numbers = [each.partition_index for each in topic.assignments]
     if len(set(numbers)) < len(numbers):
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is named more than once.")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from restow.cluster.broker.topic_rules import TopicRefused, is_legal_name
+from restow.cluster.broker.topic_rules import TopicRefused, check_served_here, is_legal_name
 from restow.cluster.controller import ControllerError, delete_topic
 from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
@@ -65,8 +65,7 @@ def _asked(request: Request, context: RequestContext) -> list[_Doomed]:
 
 
 async def _delete(doomed: _Doomed, context: RequestContext) -> None:
-    if not context.broker.controller.is_active:
-        raise TopicRefused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
+    check_served_here(context.broker.controller)
     if doomed.name is None:
         raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_ID)
     if not context.broker.configs.delete_topic_enable:

@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections import Counter
 
 from restow.cluster.broker.cordons import without_cordoned
-from restow.cluster.broker.topic_rules import TopicRefused, check_count, more_partitions
+from restow.cluster.broker.topic_rules import (
+    TopicRefused,
+    check_count,
+    check_named_once,
+    check_served_here,
+    more_partitions,
+)
 from restow.cluster.controller import ControllerError, assigned_replicas, create_partitions
 from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.wire.error_codes import ErrorCode
@@ -42,12 +48,8 @@ async def handle(request: Request, context: RequestContext) -> Message:
 
 async def _grow(topic: Message, times: int, context: RequestContext, *, only_check: bool) -> None:
     broker = context.broker
-    if not broker.controller.is_active:
-        raise TopicRefused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
-    if times > 1:
-        raise TopicRefused(
-            ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request {times} times."
-        )
+    check_served_here(broker.controller)
+    check_named_once(topic.name, times)
     if broker.controller.is_deleting(topic.name):
         raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' is queued for deletion.")
     current = await assigned_replicas(broker.store, topic.name)  # this broker may not know a new topic yet

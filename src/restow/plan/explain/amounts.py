@@ -190,5 +190,5 @@ def _lines(table: Mapping[str, Sequence[int]]) -> tuple[Amount, ...]:
 
 def _only_path(broker: LiveBroker) -> str:
     """Return the only log dir of a broker, which holds the replicas with an unknown log dir."""
-    working = [each.path for each in broker.log_dirs if not each.failed and not each.cordoned]
+    working = [each.path for each in broker.working_dirs if not each.cordoned]
     return working[0] if len(working) == 1 else ANY_DIR

@@ -161,7 +161,7 @@ def _uneven_dirs(snapshot: Snapshot, asked: Asked, moves: Sequence[Move]) -> lis
     held = {each.name: each.after_bytes or 0 for each in by_log_dir(snapshot, asked.arrays, moves)}
     uneven = []
     for broker in several:
-        dirs = [each for each in broker.log_dirs if not each.failed]
+        dirs = broker.working_dirs
         known = all(each.total_bytes for each in dirs)
         weight = {each.path: float(each.total_bytes or 1) if known else 1.0 for each in dirs}
         has = {each.path: held.get(f"{broker.id}:{each.path}", 0) for each in dirs}

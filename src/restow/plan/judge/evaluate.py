@@ -369,11 +369,8 @@ def _strength(
 ) -> Mapping[BrokerId, float]:
     """Return the capacity of each broker: its disk size, or what the load model says."""
     if goal == "disk":
-        known = {}
-        for broker in snapshot.brokers:
-            sizes = [each.total_bytes for each in broker.log_dirs if not each.failed]
-            if sizes and None not in sizes:
-                known[broker.id] = float(sum(each or 0 for each in sizes))
+        sizes = {broker.id: broker.disk_bytes for broker in snapshot.brokers}
+        known = {broker: float(size) for broker, size in sizes.items() if size is not None}
     elif load is not None and goal in load.resources:
         known = {broker: float(value) for broker, value in load.resources[goal].capacity.items()}
     else:
@@ -389,11 +386,7 @@ def crowded(
     snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: PlanRequest
 ) -> Mapping[str, tuple[int, int]]:
     """Return replicas and leaders of topics beyond a broker's share plus band, before and after."""
-    there = [
-        broker.id
-        for broker in snapshot.brokers
-        if not broker.log_dirs or any(not each.failed for each in broker.log_dirs)
-    ]
+    there = [broker.id for broker in snapshot.brokers if not broker.log_dirs or broker.working_dirs]
     able = set(there) - request.barred
     found = {"topic_replicas": [0, 0], "topic_leaders": [0, 0]}
     for topic in snapshot.topics:

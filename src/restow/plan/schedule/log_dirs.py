@@ -197,7 +197,7 @@ class LogDirSpace:
 
 
 def _working_log_dirs(broker: LiveBroker, fill: float) -> dict[str, LogDirUse]:
-    working = [each for each in broker.log_dirs if not each.failed]
+    working = broker.working_dirs
     all_known = all(each.total_bytes is not None and each.usable_bytes is not None for each in working)
     return {each.path: _use_of(each, fill, weighted=all_known) for each in working}
 

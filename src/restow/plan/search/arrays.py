@@ -223,18 +223,10 @@ def _racks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Ints:
 def _disks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Floats:
     """Return the size of each broker's working log dirs together; the average if unknown."""
     for broker in snapshot.brokers:
-        for each in broker.log_dirs:
-            if not each.failed:
-                _check_sizes(broker.id, each)
-    totals = {
-        broker.id: [each.total_bytes for each in broker.log_dirs if not each.failed]
-        for broker in snapshot.brokers
-    }
-    known = {
-        broker: float(sum(size or 0 for size in sizes))
-        for broker, sizes in totals.items()
-        if sizes and None not in sizes
-    }
+        for each in broker.working_dirs:
+            _check_sizes(broker.id, each)
+    sizes = {broker.id: broker.disk_bytes for broker in snapshot.brokers}
+    known = {broker: float(size) for broker, size in sizes.items() if size is not None}
     typical = float(np.mean(list(known.values()))) if known else 1.0
     return np.array([known.get(broker, typical) or 1.0 for broker in brokers])
 
@@ -269,7 +261,7 @@ def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float, held: Fl
             lies[broker_id, path] = lies.get((broker_id, path), 0) + size
     for number, broker_id in enumerate(brokers):
         broker = snapshot.broker.get(broker_id)
-        dirs = [each for each in broker.log_dirs if not each.failed] if broker else []
+        dirs = broker.working_dirs if broker else ()
         if not dirs or any(each.total_bytes is None or each.usable_bytes is None for each in dirs):
             continue
         takes = [each for each in dirs if not each.cordoned]
