@@ -6,11 +6,11 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.controller.context import RegisteredBroker, Replica
+from restow.cluster.controller.guarded import readable
 from restow.cluster.controller.notifications import read_notifications, remove_notifications
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.controller.tools import TermPart, Tools
-from restow.cluster.store import UnreadableNode
 from restow.cluster.store.znodes import BrokerRegistration, LogDirEvent
 
 if TYPE_CHECKING:
@@ -43,17 +43,12 @@ async def read_brokers(tools: Tools) -> dict[int, RegisteredBroker]:
     """Return the registered brokers with their broker epochs."""
     read = tools.store.read
     ids = sorted(int(each) for each in await read.children(BrokerRegistration.PARENT) if each.isdecimal())
-    nodes = await read.get_each([BrokerRegistration.path(broker_id) for broker_id in ids])
+    paths = [BrokerRegistration.path(broker_id) for broker_id in ids]
     found = {}
-    for broker_id, node in zip(ids, nodes, strict=True):
-        if node is None:
-            continue
-        try:
-            registration = BrokerRegistration.decode(node.data, BrokerRegistration.path(broker_id))
-        except UnreadableNode as error:
-            _log.error("skipped: %s", error)
-            continue
-        found[broker_id] = RegisteredBroker(broker_id, node.stat.czxid, registration)
+    for broker_id, path, node in zip(ids, paths, await read.get_each(paths), strict=True):
+        registration = readable(BrokerRegistration.decode, node, path)
+        if node is not None and registration is not None:
+            found[broker_id] = RegisteredBroker(broker_id, node.stat.czxid, registration)
     return found
 
 

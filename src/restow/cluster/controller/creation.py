@@ -11,10 +11,11 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from restow.cluster.controller.guarded import readable
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.controller.tools import TermPart, Tools
-from restow.cluster.store import BadVersion, Set, StoreError, UnreadableNode
+from restow.cluster.store import BadVersion, Set, StoreError
 from restow.cluster.store.znodes import TopicZNode
 
 if TYPE_CHECKING:
@@ -100,18 +101,16 @@ class Topics(TermPart):
     async def _read(self, names: Iterable[str]) -> dict[str, TopicZNode]:
         """Read these topics' znodes. An unreadable one is logged and left out."""
         wanted = tuple(names)
-        nodes = await self._tools.store.read.get_each([TopicZNode.path(name) for name in wanted])
+        paths = [TopicZNode.path(name) for name in wanted]
+        nodes = await self._tools.store.read.get_each(paths)
         found: dict[str, TopicZNode] = {}
         nameless: dict[str, int] = {}
-        for name, node in zip(wanted, nodes, strict=True):
-            if node is None:
+        for name, path, node in zip(wanted, paths, nodes, strict=True):
+            topic = readable(TopicZNode.decode, node, path)
+            if node is None or topic is None:
                 continue
-            try:
-                found[name] = TopicZNode.decode(node.data, TopicZNode.path(name))
-            except UnreadableNode as error:
-                _log.error("skipped: %s", error)
-                continue
-            if found[name].topic_id is None:
+            found[name] = topic
+            if topic.topic_id is None:
                 nameless[name] = node.stat.version
         return found | await self._give_ids({name: found[name] for name in nameless}, nameless)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from restow.cluster.store import Create, Set, UnreadableNode
+from restow.cluster.controller.guarded import readable
+from restow.cluster.store import Create, Set
 from restow.cluster.store.znodes import FeatureState
 
 if TYPE_CHECKING:
     from restow.cluster.controller.guarded import GuardedStore
-
-_log = logging.getLogger(__name__)
 
 
 async def enable_features(store: GuardedStore) -> None:
@@ -20,10 +18,6 @@ async def enable_features(store: GuardedStore) -> None:
     if node is None:
         await store.multi([Create(FeatureState.PATH, FeatureState().encode())])
         return
-    try:
-        is_enabled = FeatureState.decode(node.data).status == FeatureState.ENABLED
-    except UnreadableNode as error:
-        _log.error("skipped: %s", error)
-        return
-    if not is_enabled:
+    found = readable(FeatureState.decode, node, FeatureState.PATH)
+    if found is not None and found.status != FeatureState.ENABLED:
         await store.multi([Set(FeatureState.PATH, FeatureState().encode(), node.stat.version)])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, TypeVar
 
 from restow.cluster.controller.errors import Deposed
 from restow.cluster.store import (
@@ -12,13 +13,28 @@ from restow.cluster.store import (
     SessionExpired,
     StoreError,
     StoreUnavailable,
+    UnreadableNode,
 )
 from restow.cluster.store.znodes import ControllerEpoch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from restow.cluster.store import Operation, Results, Store
+    from restow.cluster.store import Operation, Results, Store, StoreNode
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+def readable(decode: Callable[[bytes, str], T], node: StoreNode | None, path: str) -> T | None:
+    """Return what a znode says; None if it does not exist, or if it is unreadable, which is logged."""
+    if node is None:
+        return None
+    try:
+        return decode(node.data, path)
+    except UnreadableNode as error:
+        _log.error("skipped: %s", error)
+        return None
 
 
 class GuardedStore:

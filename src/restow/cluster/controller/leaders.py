@@ -7,10 +7,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller.elections import Election
+from restow.cluster.controller.guarded import readable
 from restow.cluster.controller.states import PartitionState
 from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.controller.tools import TermPart
-from restow.cluster.store import Delete, NoNode, UnreadableNode
+from restow.cluster.store import Delete, NoNode
 from restow.cluster.store.znodes import PreferredReplicaElection
 from restow.wire.error_codes import ErrorCode
 
@@ -92,11 +93,8 @@ class Leaders(TermPart):
             node = await self._tools.store.read.get(path)
         except NoNode:
             return
-        try:
-            request = PreferredReplicaElection.decode(node.data, path)
-        except UnreadableNode as error:
-            _log.error("skipped: %s", error)
-        else:
+        request = readable(PreferredReplicaElection.decode, node, path)
+        if request is not None:
             for partition, code in (await self.elect(Election.PREFERRED, request.partitions)).items():
                 if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
                     _log.warning("no preferred election for %s: %s", partition, code.message)

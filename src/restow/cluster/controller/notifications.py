@@ -5,11 +5,11 @@ A leader that has changed an ISR writes the state and leaves a note; the control
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from restow.cluster.controller.guarded import readable
 from restow.cluster.controller.steps import ControllerStep
-from restow.cluster.store import Delete, UnreadableNode
+from restow.cluster.store import Delete
 from restow.cluster.store.znodes import IsrChangeNotification
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from restow.cluster.controller.tools import Tools
 
 T_co = TypeVar("T_co", covariant=True)
-_log = logging.getLogger(__name__)
 
 
 class NotificationKind(Protocol[T_co]):
@@ -36,15 +35,9 @@ async def read_notifications(
 ) -> tuple[list[T_co], list[str]]:
     """Return the readable notifications, oldest first, and the paths of all, to remove them afterwards."""
     paths = [f"{kind.PARENT}/{name}" for name in await store.read.children(kind.PARENT)]
-    notes = []
-    for path, node in zip(paths, await store.read.get_each(paths), strict=True):
-        if node is None:
-            continue
-        try:
-            notes.append(kind.decode(node.data, path))
-        except UnreadableNode as error:
-            _log.error("skipped: %s", error)
-    return notes, paths
+    nodes = await store.read.get_each(paths)
+    notes = [readable(kind.decode, node, path) for path, node in zip(paths, nodes, strict=True)]
+    return [note for note in notes if note is not None], paths
 
 
 async def remove_notifications(store: GuardedStore, paths: Sequence[str]) -> None:

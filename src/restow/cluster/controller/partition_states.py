@@ -17,7 +17,6 @@ from restow.cluster.controller import elections
 from restow.cluster.controller.elections import Election
 from restow.cluster.controller.states import PARTITION_ORIGINS, PartitionState
 from restow.cluster.controller.steps import ControllerStep
-from restow.cluster.store import UnreadableNode
 from restow.cluster.store.znodes import EntityConfig
 
 if TYPE_CHECKING:
@@ -164,11 +163,7 @@ class PartitionStates:
         nodes = await self._tools.store.read.get_each(paths) if paths else ()
         allowed = set()
         for topic, path, node in zip(topics, paths, nodes, strict=True):
-            said = None
-            try:
-                said = EntityConfig.decode(node.data, path).values.get(_UNCLEAN) if node else None
-            except UnreadableNode as error:
-                _log.error("skipped: %s", error)
+            said = EntityConfig.values_at(path, node).get(_UNCLEAN)
             if self._tools.config.unclean_leader_election if said is None else said.lower() == "true":
                 allowed.add(topic)
         return allowed

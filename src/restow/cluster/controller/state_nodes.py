@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from restow.cluster.controller.context import Leadership
 from restow.cluster.controller.elections import Choice
 from restow.cluster.controller.errors import Deposed
-from restow.cluster.store import BadVersion, Create, NodeExists, Set, StoreError, UnreadableNode, znodes
+from restow.cluster.controller.guarded import readable
+from restow.cluster.store import BadVersion, Create, NodeExists, Set, StoreError, znodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -30,17 +31,12 @@ class StateNodes:
     async def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leadership]:
         """Return the existing states. An unreadable one is logged and left out."""
         wanted = tuple(partitions)
-        nodes = await self._store.read.get_each([znodes.PartitionStateZNode.path(*each) for each in wanted])
+        paths = [znodes.PartitionStateZNode.path(*each) for each in wanted]
+        nodes = await self._store.read.get_each(paths)
         found: dict[TopicPartition, Leadership] = {}
-        for partition, node in zip(wanted, nodes, strict=True):
-            if node is None:
-                continue
-            try:
-                state = znodes.PartitionStateZNode.decode(
-                    node.data, znodes.PartitionStateZNode.path(*partition)
-                )
-            except UnreadableNode as error:
-                _log.error("skipped: %s", error)
+        for partition, path, node in zip(wanted, paths, nodes, strict=True):
+            state = readable(znodes.PartitionStateZNode.decode, node, path)
+            if node is None or state is None:
                 continue
             if state.controller_epoch > self._epoch:
                 raise Deposed(f"the state of {partition} was written by a later controller")

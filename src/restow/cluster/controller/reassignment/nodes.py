@@ -7,7 +7,8 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from restow.cluster.store import BadVersion, Delete, NoNode, Set, StoreError, UnreadableNode
+from restow.cluster.controller.guarded import readable
+from restow.cluster.store import BadVersion, Delete, NoNode, Set, StoreError
 from restow.cluster.store.znodes import ReassignPartitions, TopicZNode
 from restow.model import TopicPartition
 
@@ -115,8 +116,5 @@ async def take_out(store: GuardedStore, is_over: Callable[[TopicPartition, tuple
 
 
 def _targets(node: StoreNode) -> Mapping[TopicPartition, tuple[int, ...]]:
-    try:
-        return ReassignPartitions.decode(node.data).targets
-    except UnreadableNode as error:
-        _log.error("skipped: %s", error)
-        return {}
+    request = readable(ReassignPartitions.decode, node, ReassignPartitions.PATH)
+    return {} if request is None else request.targets
