@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from restow.cluster.handlers.registry import Request, RequestContext, handles
-from restow.model import TopicPartition
+from restow.model import TopicPartition, by_topic
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, OffsetDeleteResponse
 
@@ -18,17 +18,10 @@ async def handle(request: Request, context: RequestContext) -> Message:
     reply = await context.broker.groups.delete_offsets(body.group_id, known)
     if reply.error:
         return OffsetDeleteResponse(error_code=reply.error, topics=[])
-    topics: dict[str, list[Message]] = {}
-    for partition in asked:
-        error = reply.partitions.get(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        topics.setdefault(partition.topic, []).append(
-            OffsetDeleteResponse.OffsetDeleteResponseTopic.OffsetDeleteResponsePartition(
-                partition_index=partition.partition, error_code=error
-            )
-        )
-    return OffsetDeleteResponse(
-        topics=[
-            OffsetDeleteResponse.OffsetDeleteResponseTopic(name=name, partitions=partitions)
-            for name, partitions in topics.items()
-        ]
+    make = OffsetDeleteResponse.OffsetDeleteResponseTopic
+    codes = ((each, reply.partitions.get(each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)) for each in asked)
+    topics = by_topic(
+        (topic, make.OffsetDeleteResponsePartition(partition_index=number, error_code=code))
+        for (topic, number), code in codes
     )
+    return OffsetDeleteResponse(topics=[make(name=name, partitions=each) for name, each in topics.items()])

@@ -9,17 +9,15 @@ Versions: 0 and 1 name topics, later ones have topic ids; 3 has the epochs of th
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller import ControllerError, IsrChange, IsrChangeKey
 from restow.cluster.handlers.registry import Request, RequestContext, handles
+from restow.model import by_topic
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import AlterPartitionResponse, Message
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from restow.cluster.controller import Leadership
 
 _FIRST_WITH_TOPIC_IDS = 2
@@ -40,16 +38,13 @@ async def handle(request: Request, context: RequestContext) -> Message:
         results = await context.broker.controller.alter_isrs(body.broker_id, body.broker_epoch, changes)
     except ControllerError as error:
         return AlterPartitionResponse(error_code=error.code, topics=[])
-    topics: defaultdict[str | UUID, list[Message]] = defaultdict(list)
-    for (topic, number), result in results.items():
-        topics[topic].append(_answer(number, result, version))
+    topics = by_topic(
+        (topic, _answer(number, result, version)) for (topic, number), result in results.items()
+    )
     make = AlterPartitionResponse.TopicData
-    if version >= _FIRST_WITH_TOPIC_IDS:
-        return AlterPartitionResponse(
-            topics=[make(topic_id=topic, partitions=each) for topic, each in topics.items()]
-        )
+    key = "topic_id" if version >= _FIRST_WITH_TOPIC_IDS else "topic_name"
     return AlterPartitionResponse(
-        topics=[make(topic_name=topic, partitions=each) for topic, each in topics.items()]
+        topics=[make(**{key: topic}, partitions=each) for topic, each in topics.items()]
     )
 
 
