@@ -38,12 +38,12 @@ def damage_named(source: str, advice: str) -> Iterator[None]:
         raise InvalidDocument(f"{source} is damaged: {what(error)}. {advice}") from None
 
 
-def number(value: object, most: int = LONG_MAX, least: int = 0) -> int:
-    """Return an integer within bounds."""
+def number(value: object, most: int = LONG_MAX) -> int:
+    """Return an integer from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{shown(value)} is not a whole number")  # noqa: TRY004
-    if not least <= value <= most:
-        raise ValueError(f"{shown(value)} is not between {least} and {most}")
+    if not 0 <= value <= most:
+        raise ValueError(f"{shown(value)} is not between 0 and {most}")
     return value
 
 

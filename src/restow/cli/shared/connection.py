@@ -121,11 +121,11 @@ def settings_for(bootstrap: str, how: Manner | None = None) -> ConnectionSetting
     return settings(bootstrap, *_layers(how), environment=os.environ, warn=_warn_once)
 
 
-def properties_for(how: Manner | None = None) -> dict[str, str]:
+def properties_for() -> dict[str, str]:
     """Return the settings as Kafka properties, for Spark's connector. Secrets are in clear text."""
     from restow.client.secret_files import resolve
 
-    found = resolve(_layers(how), os.environ, _warn_once)
+    found = resolve(_layers(None), os.environ, _warn_once)
     return {name: "".join(each.value) for name, each in found.items()}
 
 

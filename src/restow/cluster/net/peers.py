@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from restow.wire.primitives import Buffer
 
 
+_CONNECT_TIMEOUT_S = 10.0
 _USED_PART = 0.8
 """Of a session, for new calls."""
 
@@ -51,7 +52,6 @@ class Peers:
         client_id: str,
         tls: TlsFiles | None = None,
         login: PeerLogin | None = None,
-        connect_timeout_s: float = 10.0,
     ) -> None:
         """`locate` returns a broker's current address, or raises ConnectionError. `login` is for new
         connections.
@@ -62,7 +62,6 @@ class Peers:
         self._client_id = client_id
         self._tls = tls
         self._login = login
-        self._connect_timeout_s = connect_timeout_s
         self._links: dict[int, PeerLink] = {}
         self._connecting: dict[int, asyncio.Lock] = {}
         self._closed = False
@@ -102,7 +101,7 @@ class Peers:
             address = await self._locate(broker_id)
             link = PeerLink(self._clock, self._client_id)
             try:
-                await self._network.connect(*address, link, self._connect_timeout_s, tls=self._tls)
+                await self._network.connect(*address, link, _CONNECT_TIMEOUT_S, tls=self._tls)
             except OSError as error:
                 raise ConnectionError(
                     f"broker {broker_id} at {address.host}:{address.port}: {error}"

@@ -61,11 +61,9 @@ class ScramCredential:
     iterations: int
 
     @classmethod
-    def of_password(
-        cls, mechanism: ScramMechanism, password: str, salt: bytes, iterations: int = MIN_ITERATIONS
-    ) -> ScramCredential:
-        salted = salted_password(mechanism, password, salt, iterations)
-        return cls.of_salted(mechanism, salted, salt, iterations)
+    def of_password(cls, mechanism: ScramMechanism, password: str, salt: bytes) -> ScramCredential:
+        salted = salted_password(mechanism, password, salt, MIN_ITERATIONS)
+        return cls.of_salted(mechanism, salted, salt, MIN_ITERATIONS)
 
     @classmethod
     def of_salted(

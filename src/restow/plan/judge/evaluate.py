@@ -42,10 +42,9 @@ class Score:
     share: Mapping[BrokerId, float]
     """The even load of each broker, in proportion to its capacity."""
 
-    def ratio(self, *, after: bool = True) -> tuple[float, float]:
-        """Return the largest and the smallest multiple of its share that a broker has."""
-        loads = self.after if after else self.before
-        ratios = [loads[broker] / share for broker, share in self.share.items() if share > 0]
+    def ratio(self) -> tuple[float, float]:
+        """Return the largest and the smallest multiple of its share that a broker has afterwards."""
+        ratios = [self.after[broker] / share for broker, share in self.share.items() if share > 0]
         return (max(ratios), min(ratios)) if ratios else (1.0, 1.0)
 
     def out_of_band(self, band: float, *, after: bool = True, counted: bool = False) -> float:
