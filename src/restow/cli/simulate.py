@@ -105,8 +105,7 @@ def command(
         ),
     ] = None,
     trace: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write the run's events and log lines to this file."),
+        str | None, typer.Option(metavar="FILE", help="Write the run's events and log lines to this file.")
     ] = None,
     shrink: Annotated[
         bool, typer.Option("--shrink", help="Find the fewest faults with which a failing run still fails.")

@@ -28,8 +28,7 @@ class ListeningOptions:
     users: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="File of lines NAME:PASSWORD, with which clients log in by PLAIN or SCRAM.",
+            metavar="FILE", help="File of lines NAME:PASSWORD, with which clients log in by PLAIN or SCRAM."
         ),
     ] = None
     super_user: Annotated[

@@ -69,8 +69,7 @@ def command(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a Kafka broker config; repeatable.")
     ] = None,
     as_json: Annotated[
-        bool,
-        typer.Option("--json", help="When ready, print the addresses as one line of JSON."),
+        bool, typer.Option("--json", help="When ready, print the addresses as one line of JSON.")
     ] = False,
 ) -> None:
     from restow.cli.cluster.folder import Shape, held

@@ -72,7 +72,7 @@ def command(
     ] = None,
     then: Annotated[
         list[str] | None,
-        typer.Option("--then", metavar="EVENT", help="What happens next, like join:c4; may be repeated."),
+        typer.Option(metavar="EVENT", help="What happens next, like join:c4; may be repeated."),
     ] = None,
     assignors: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="Compare these. Default: all that there are.")

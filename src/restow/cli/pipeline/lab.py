@@ -59,7 +59,6 @@ def command(
     lake: Annotated[
         str | None,
         typer.Option(
-            "--lake",
             metavar="DIR",
             envvar="RESTOW_LAKE",
             help="The lake: a folder, or any path that Spark reads. Needed without --generate.",

@@ -64,8 +64,7 @@ class SparkOptions:
         default_factory=list
     )
     spark_log: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write Spark's log to this file. Default: discard it."),
+        Path | None, typer.Option(metavar="FILE", help="Write Spark's log to this file. Default: discard it.")
     ] = None
 
 

@@ -73,7 +73,7 @@ def command(
     ] = "now",
     what_if: Annotated[
         list[str] | None,
-        typer.Option("--what-if", metavar="FAULTS", help='A case, like "broker 3 dies at 30%"; repeatable.'),
+        typer.Option(metavar="FAULTS", help='A case, like "broker 3 dies at 30%"; repeatable.'),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=10_000, help="Rehearse each variant so often.")] = 9,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML page.")] = None,

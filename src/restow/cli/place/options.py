@@ -45,8 +45,7 @@ class NewTopicOptions:
         None
     )
     replication_factor: Annotated[
-        int | None,
-        typer.Option("--replication-factor", "-r", metavar="N", help="Replicas per partition."),
+        int | None, typer.Option("--replication-factor", "-r", metavar="N", help="Replicas per partition.")
     ] = None
     start_index: Annotated[
         int | None,

@@ -144,7 +144,6 @@ class PlanOptions:
     load: Annotated[
         str | None,
         typer.Option(
-            "--load",
             metavar="FILE",
             help="Load model of partitions. Default: balance sizes and counts.",
             rich_help_panel=INPUT,
@@ -163,9 +162,9 @@ class PlanOptions:
         ),
     ] = None
     output: PlanOutput
-    html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="Write the plan as an HTML page too.")
-    ] = None
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the plan as an HTML page too.")] = (
+        None
+    )
     partial: Partial = False
     as_json: AsJson = False
 

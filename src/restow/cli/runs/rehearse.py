@@ -62,7 +62,7 @@ def command(
     ] = None,
     what_if: Annotated[
         list[str] | None,
-        typer.Option("--what-if", metavar="FAULT", help='A fault, like "broker 3 dies at 30%"; repeatable.'),
+        typer.Option(metavar="FAULT", help='A fault, like "broker 3 dies at 30%"; repeatable.'),
     ] = None,
     exact: Annotated[
         bool,
@@ -73,7 +73,6 @@ def command(
     page_cache: Annotated[
         str | None,
         typer.Option(
-            "--page-cache",
             metavar="SIZE",
             help="What a broker's memory holds of its logs, like 16GB. Default: nothing is known.",
         ),

@@ -51,16 +51,12 @@ class Manner:
     command_config: Annotated[
         str | None,
         typer.Option(
-            "--command-config",
-            metavar="FILE",
-            envvar=_CONFIG,
-            help="Read Kafka client properties: TLS, SASL, timeouts.",
+            metavar="FILE", envvar=_CONFIG, help="Read Kafka client properties: TLS, SASL, timeouts."
         ),
     ] = None
     command_property: Annotated[
         list[str],
         typer.Option(
-            "--command-property",
             metavar="NAME=VALUE",
             help="Set one client property, such as security.protocol=SSL; secrets go into files "
             "(sasl.password.file=/run/secrets/kafka) or the environment (RESTOW_CLIENT_SASL_PASSWORD).",

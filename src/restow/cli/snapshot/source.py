@@ -25,10 +25,7 @@ class SnapshotSource:
     snapshot: Annotated[
         str | None,
         typer.Option(
-            "--snapshot",
-            metavar="FILE",
-            help="Plan from a file of `restow snapshot` instead.",
-            rich_help_panel=INPUT,
+            metavar="FILE", help="Plan from a file of `restow snapshot` instead.", rich_help_panel=INPUT
         ),
     ] = None
 
