@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from restow.model import TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AssignmentComparison:
     """The comparison of two assignments of one group."""
 

@@ -8,11 +8,11 @@ of work move nothing, and a group does not swing from one rebalance to the next.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.assignors.group import NOBODY
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _PARTNERS = 12
 """Members with the least work that are tried as partners."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EveningLimits:
     """How far evening may go."""
 

@@ -7,11 +7,11 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow._frozen import frozen
 from restow.cli.shared.frame import FAILED, INTERRUPTED, Answer
 from restow.errors import InvalidInput
 
@@ -51,7 +51,7 @@ _LOOK_EVERY_S = 0.2
 _SHOWN_EVENTS = 25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SimulatedRun:
     """A run that has ended, with the settings that repeat it."""
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.client.errors import ClientError, LoginRefused, Unreachable
 from restow.client.hedging import first_answer
 from restow.client.secrets import keep_credentials_out_of_logs
@@ -40,7 +41,7 @@ _TIMES_SILENT = 2
 """A machine may stall for longer than a connection takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConnectionSettings:
     """How to reach a cluster. `options` are kafka-python's by name; they may hold secrets."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.client.errors import BrokerError
 from restow.client.values import ConsumerGroup, OffsetRange
 from restow.errors import RestowError
@@ -36,7 +37,7 @@ class UnknownGroup(RestowError):
     """No broker coordinates a group of that name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionLag:
     """How far a group is behind in one partition. What is unknown is None."""
 
@@ -58,7 +59,7 @@ class PartitionLag:
         return None if self.committed is None else max(self.committed, self.earliest or 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupLag:
     """A group, its coordinator, and the partitions that its members hold or that have a committed offset."""
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.client.errors import BrokerError, ClientError, LoginRefused, Unreachable
 from restow.client.topics import TopicRequests
 from restow.wire.error_codes import ErrorCode
@@ -50,7 +50,7 @@ _ANOTHER_COORDINATOR = (
 _AT_REST = ("Stable", "Empty", "Dead", "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupLockHolder:
     """A member of the group. What it `said` of itself is known only while the group is stable."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.model.jaas import SHAPE, parse_entry
 from restow.runtime.secrets import Secret
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Login:
     """A user and password from a JAAS line, and their family of mechanisms."""
 

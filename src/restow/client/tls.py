@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.runtime.keystores import Pem, pem_of, read_store, show
 
@@ -18,7 +18,7 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 _TYPES = {"PEM", "JKS", "PKCS12"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TlsStore:
     """A key or trust store as properties give it: a file, or PEM in the properties themselves."""
 

@@ -20,6 +20,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
+from restow._frozen import frozen
 from restow.client.errors import LoginRefused, Unreachable
 from restow.runtime.secrets import Secret
 
@@ -33,7 +34,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)
 _ERROR = re.compile(r"[a-z_]{1,40}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Token:
     """A token, and until when it may be reused; None to ask each time."""
 
@@ -48,7 +49,7 @@ class TokenSource(Protocol):
         """Return a token. Raise LoginRefused or Unreachable if there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TokenFile:
     """A file that another program renews before the token expires, so it is read each time."""
 
@@ -64,7 +65,7 @@ class TokenFile:
         return Token(value=_checked(text, f"the token file {self.path!r}"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unsecured:
     """Tokens without a signature, which only brokers for development accept."""
 
@@ -83,7 +84,7 @@ def _base64url(value: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TokenEndpoint:
     """A token endpoint, and our credentials for it."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from restow._frozen import frozen
 from restow.model import Copy
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ Committed: TypeAlias = "Mapping[TopicPartition, int]"
 """The committed offsets of a group."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Node:
     """A broker and its address."""
 
@@ -26,7 +27,7 @@ class Node:
     rack: Rack | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterView:
     """The cluster in one broker's metadata; `Admin.controller` returns the controller."""
 
@@ -34,7 +35,7 @@ class ClusterView:
     nodes: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Quorum:
     """The metadata quorum of a cluster without ZooKeeper; its leader is the controller."""
 
@@ -49,7 +50,7 @@ class ConfigResource(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Config:
     """One config in force."""
 
@@ -68,7 +69,7 @@ class TopicPartitionReplica(NamedTuple):
     broker: BrokerId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReplicaOnDisk:
     """A replica as its broker describes it."""
 
@@ -83,7 +84,7 @@ class ReplicaOnDisk:
         return Copy(broker, self.log_dir, self.size_bytes, self.lag_messages, self.future)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerLogDirs:
     """The log dirs of one broker."""
 
@@ -91,7 +92,7 @@ class BrokerLogDirs:
     replicas: tuple[ReplicaOnDisk, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetRange:
     """The offsets of a partition: the first record's, and the next to be written."""
 
@@ -100,7 +101,7 @@ class OffsetRange:
     leader_epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupMember:
     """A consumer in a group. `topics` is None before it has subscribed."""
 
@@ -119,7 +120,7 @@ class GroupMember:
     """What it shall have, in such a group."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroup:
     """A group as its coordinator describes it."""
 
@@ -133,7 +134,7 @@ class ConsumerGroup:
     members: tuple[GroupMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionReassignment:
     """A reassignment in progress."""
 
@@ -142,7 +143,7 @@ class PartitionReassignment:
     removing: tuple[BrokerId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewTopic:
     """A topic to create: a number of partitions and a factor, or replicas by hand."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from base64 import urlsafe_b64decode
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from restow._frozen import frozen
 from restow.client.errors import ClientError
 from restow.client.values import Node
 from restow.model import TopicPartition
@@ -33,7 +34,7 @@ LONGEST_BYTES = 1_000_000
 _ENDPOINT = re.compile(r"[\w.-]+://(?:\[([\w.:%-]+)\]|([\w.-]*)):([0-9]{1,5})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicAssignment:
     """`/brokers/topics/<topic>`: replicas in order; since Kafka 2.4 with adding and removing replicas."""
 

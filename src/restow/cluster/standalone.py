@@ -9,9 +9,10 @@ expires, it starts again, as `broker.py` says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.broker.broker import BrokerRuntime, BrokerServer
 from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.store import InvalidPath, ensure_paths
@@ -31,7 +32,7 @@ _LARGEST_PORT = 65_535
 _SPARE_S = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoreAddress:
     """The servers of a ZooKeeper, and the cluster's root znode."""
 

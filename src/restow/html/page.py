@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ class Markup(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tile:
     """One headline number; `kind` is "good", "bad" or neither."""
 
@@ -29,7 +30,7 @@ class Tile:
     kind: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Section:
     """A heading, a sentence or two, and pictures or tables as HTML."""
 
@@ -38,7 +39,7 @@ class Section:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReportPage:
     """A report: title, tiles and sections."""
 

@@ -20,6 +20,7 @@ from html import escape
 from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.html.page import Markup
 from restow.sizes import scaled
 
@@ -49,7 +50,7 @@ _FILLS = {
 _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Bar:
     """A bar. `share` is its even share; a value of None is unknown."""
 
@@ -59,7 +60,7 @@ class Bar:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Line:
     """Points in time, in seconds since 1970, ascending. `kind` is a CSS class; without it colours take turns.
 
@@ -71,7 +72,7 @@ class Line:
     kind: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Point:
     """A point of a scatter; its name is the tooltip."""
 
@@ -81,7 +82,7 @@ class Point:
     stands_out: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Span:
     """Something that lasts from one second to another; until None if it never ends."""
 
@@ -91,7 +92,7 @@ class Span:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Moment:
     """A named point in time."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class UsageError(RestowError):
     """Flags that are unknown or do not go together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Arguments:
     """One action with its options, as given."""
 

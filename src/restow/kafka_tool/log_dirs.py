@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.client import BrokerError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DirState:
     """One replica: its target, present and future log dirs. `silent` brokers do not answer."""
 

@@ -8,9 +8,10 @@ Errors never quote the line, because it has a password in it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _MODULES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JaasEntry:
     """A login module's family of mechanisms, and its options, which may be secrets."""
 

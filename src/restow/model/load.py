@@ -5,8 +5,10 @@ In columns, because there may be millions: the n-th number of every column belon
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +23,7 @@ BYTES_OUT = "bytes_out"
 WEEK_HOURS = 168
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Resource:
     """A limited resource of brokers.
 
@@ -40,7 +42,7 @@ class Resource:
     """The most that one broker was seen to carry; it can do at least that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoadModel:
     """Loads of a cluster's partitions by resource: `bytes_in` and `bytes_out` per second, and others."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,7 +14,7 @@ CLUSTER, TOPIC, GROUP = "cluster", "topic", "group"
 RUN_GROUP = "__restow_run"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Permissions:
     """Operations by Kafka's names, for example "ALTER"; None if the cluster did not report them."""
 

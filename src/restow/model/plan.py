@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.model.showing import data_frame, plan_html, plan_rows
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class _Change:
         return tuple([broker for broker in self.before if broker not in after])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Move(_Change):
     """The change of one partition to other replicas, other log dirs, or another order."""
 
@@ -91,7 +92,7 @@ class Move(_Change):
         return self.sizes.get(broker, self.size_bytes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Step(_Change):
     """A part of a move that is submitted as one reassignment."""
 
@@ -102,7 +103,7 @@ class Step(_Change):
     log_dirs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Limits:
     """What must hold at any moment while a plan is executed.
 
@@ -121,7 +122,7 @@ class Limits:
     """The share of a log dir's file system that may be used, with old and new copies counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Promise:
     """One result of the whole plan, which can be checked as a goal.
 
@@ -138,7 +139,7 @@ class Promise:
     band: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Left:
     """A partition that the request covers but the plan leaves behind."""
 

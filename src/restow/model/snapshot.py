@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from restow._frozen import frozen
 from restow.model.ids import TopicPartition
 from restow.model.showing import data_frame, snapshot_html, snapshot_rows
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from restow.model.ids import BrokerId, Rack
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogDir:
     """A log dir of a broker. Sizes are of its file system, and unknown if the broker does not report them."""
 
@@ -28,7 +29,7 @@ class LogDir:
     """True if the broker puts no new replicas into it (`cordoned.log.dirs`, Kafka 4.3 and later)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LiveBroker:
     """A live broker. `configs` are its own dynamic configs, including throttles."""
 
@@ -106,7 +107,7 @@ class Partition(NamedTuple):
         return {broker: path for broker, path, _, _, future in self.copies if not future}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Topic:
     """A topic with its partitions by number, and its own configs."""
 
@@ -126,7 +127,7 @@ class ReadingMember(NamedTuple):
     partitions: tuple[TopicPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReadingGroup:
     """A consumer group of either protocol: `classic` or `consumer`."""
 

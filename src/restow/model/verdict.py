@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from restow._frozen import frozen
 from restow.model.showing import verdict_html
 
 
@@ -17,7 +17,7 @@ class CheckOutcome(Enum):
     """There was no answer, for example from a broker; counts as a failure."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """One named condition. `evidence` says what was seen, `advice` what to do."""
 
@@ -27,7 +27,7 @@ class Check:
     advice: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """All checks for one question."""
 

@@ -7,12 +7,12 @@ of them is small: it is made whole, each time.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
+from restow._frozen import frozen
 from restow.pipeline.jobs.rates import Windows
 from restow.pipeline.keeping import Keeper
 from restow.pipeline.load_files import without_load, write_load
@@ -34,7 +34,7 @@ _GONE = ("FILE_NOT_EXIST", "FileNotFoundException")
 """What Spark says of files that compaction has merged since they were listed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wanted:
     """What is to be kept current, and how it is computed."""
 
@@ -51,7 +51,7 @@ class Wanted:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Update:
     """What one update has done."""
 

@@ -16,6 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Observation, Window
 from pyspark.sql import functions as f
 
+from restow._frozen import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -74,7 +76,7 @@ _UNKNOWN: Mapping[str, str] = {
 """Rows in which the value that matters most is not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checked:
     """What was found in one table."""
 

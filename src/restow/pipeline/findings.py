@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.errors import LakeFailed
 from restow.model import TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS, LoadModel, Resource
@@ -29,7 +29,7 @@ _HOUR_US, _MONDAY_H = 3_600_000_000, 72
 _FORECAST_TIMES = ("last", "passes", "soonest", "latest")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LakeFindings:
     """What is known of a cluster; what no job has computed yet is empty or None."""
 

@@ -9,9 +9,10 @@ cut short comes again: its samples count once, and the tables are computed from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
+from restow._frozen import frozen
 from restow.errors import RestowError
 from restow.pipeline.stream import StreamFailed
 from restow.pipeline.topic import from_topic
@@ -29,7 +30,7 @@ _LOOK_EVERY_S = 0.2
 _ASK_EVERY_S = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Batch:
     """What has arrived from the topic, if it is one, and what was made of it."""
 

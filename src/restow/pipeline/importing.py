@@ -25,13 +25,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, TimestampType
 
+from restow._frozen import frozen
 from restow.errors import InvalidDocument, InvalidInput
 from restow.pipeline.schemas import SAMPLED, Table, table
 
@@ -47,7 +47,7 @@ _USUAL: Mapping[str, Mapping[str, Any]] = {"replicas": {"offset_lag": 0, "is_fut
 _KNOWN = {"column", "value", "unit", "pattern", "separator"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ColumnSource:
     """The source of a column's values: another column, or a constant."""
 
@@ -58,7 +58,7 @@ class ColumnSource:
     separator: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ImportMap:
     """A mapping file."""
 

@@ -5,12 +5,12 @@ Executors write the files: only file names pass through the driver.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pyspark.sql import functions as f
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.model.load import BYTES_IN, BYTES_OUT
 from restow.model.load_parquet import FOLLOWING, HOURS, LEADING, REACHED
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Loads:
     """What load models are made of: the jobs' results."""
 

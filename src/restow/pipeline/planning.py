@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.errors import RestowError
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, LoadModel, Resource
@@ -27,7 +28,7 @@ RESOURCES = (BYTES_IN, BYTES_OUT)
 _HALF_FULL = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FleetRequest:
     """The goals of every cluster's plan, and the search time for each."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.pipeline.connect import is_connect
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stage:
     """A running stage."""
 
@@ -22,7 +22,7 @@ class Stage:
     tasks: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SparkStatus:
     """Spark's progress at one moment."""
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from restow._frozen import frozen
 from restow.html.page import ReportPage, Section, Tile, paragraph, subtitle, table
 from restow.html.plots import Bar, Line, amount, bars, lines
 from restow.pipeline.findings import note
@@ -42,7 +43,7 @@ _MEASURES = (
 _NAMED = {"broker": "broker ", "leader": "broker ", "rack": "rack "}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Found:
     """Rows of the pipeline's tables for one page."""
 

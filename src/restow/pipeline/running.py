@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.sizes import milliseconds
 from restow.text_files import write_text
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STATISTICS = ("mean", "p95", "peak")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PipelineRun:
     """The results of a run of the pipeline."""
 

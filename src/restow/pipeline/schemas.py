@@ -15,6 +15,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Field:
     nullable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Table:
     """One table: columns in order, and the key that with `at` identifies a row.
 

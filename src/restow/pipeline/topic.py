@@ -8,13 +8,13 @@ twice. The reader counts records that are no such document, and skips them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.pipeline.collect import into_lake
 from restow.pipeline.sampling.batches import GAPS, SAMPLES, TABLE
@@ -43,7 +43,7 @@ _LOGINS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Arrived:
     """The result of one batch from the topic."""
 

@@ -6,10 +6,10 @@ samples ─► rates ─► model ─► skew, forecast ─► alerts
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.pipeline.expectations import Expected, check, usable
 from restow.pipeline.schemas import SAMPLED, table
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from restow.pipeline.planning import FleetRequest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scope:
     """The samples that count: by cluster, start and end; None means all."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from restow._frozen import frozen
 from restow.errors import InvalidReplicaAssignment
 from restow.placement.place import check_brokers
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from restow.model import Broker, BrokerId, Rack
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerLoad:
     """The load of one broker; it leads the partitions whose first replica it is."""
 
@@ -28,7 +28,7 @@ class BrokerLoad:
     leaders: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RackSpread:
     """How many racks the partitions' replicas span."""
 
@@ -39,7 +39,7 @@ class RackSpread:
     most: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Evaluation:
     """The result. Loads keep the order of the brokers; rack spread is None unless every broker has a rack."""
 

@@ -8,13 +8,14 @@ of a slice. After a fixed number of rounds the whole pattern repeats.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ PlaceRounds: TypeAlias = "Callable[[int, Angles], Ids]"
 REPEAT_ROWS = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacementRequest:
     """What to place, already checked: the counts fit each other and nothing is random."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.model import Left
 from restow.plan.pin import Target, plan_from_targets
@@ -31,7 +32,7 @@ class Drift(Enum):
     ELSEWHERE = "has other replicas"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Difference:
     """A partition that is no longer what the plan starts from."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.model.load import BYTES_IN, BYTES_OUT
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_BAND = 0.09
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Facts:
     """The input of goals: sizes and loads of all partitions, and the capacities of brokers."""
 
@@ -31,7 +32,7 @@ class Facts:
     resources: Mapping[str, Resource] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Columns:
     """A goal as arrays: the load of each partition's leader and followers, and each broker's capacity."""
 
@@ -40,7 +41,7 @@ class Columns:
     strength: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Goal:
     """A goal; `columns` returns its arrays, or None if its data is missing."""
 

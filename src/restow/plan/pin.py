@@ -6,9 +6,9 @@ refused here, with the partition concerned. The judge checks the plan as it chec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
 from restow.plan.judge.waves import check_sound
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from restow.plan.request.request import RequestedLimits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Target:
     """The target replicas of a partition, and perhaps their log dirs ("any" where it does not matter)."""
 

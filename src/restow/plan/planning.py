@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.model import Limits, TopicPartition
 from restow.plan.request.request import PlanRequest, RequestedLimits, settled
@@ -84,7 +84,7 @@ def plan(
     ).plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MadePlan:
     """A plan and its input, to explain it."""
 

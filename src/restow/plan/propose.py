@@ -8,11 +8,12 @@ Moves that fit into no order of waves are removed, and the rest is searched agai
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
 from restow.plan.exactly import exactly
@@ -49,7 +50,7 @@ _CLOSE = 1.002
 _MOST_PLACES = 10_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Chosen:
     """The result so far: each slot's broker, each partition's leader, and the partitions that change."""
 

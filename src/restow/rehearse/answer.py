@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class CannotRehearse(RestowError):
     """The plan does not fit the cluster, or cannot be done in time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Limiting:
     """Something that holds copies back, and for which share of the time."""
 
@@ -29,7 +30,7 @@ class Limiting:
     share: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicRehearsal:
     """A topic whose leaders move: its producers and consumers connect to other brokers."""
 
@@ -40,7 +41,7 @@ class TopicRehearsal:
     """Bytes per second through the leaders that move, on average; None without a load model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HourRehearsal:
     """What copying adds to a broker in one hour, on average, and what its clients do. Bytes per second."""
 
@@ -52,7 +53,7 @@ class HourRehearsal:
     """With replicas in sync; None without a load model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerRehearsal:
     """What one broker copies, in bytes, and its highest rates in bytes per second, beside its clients'."""
 
@@ -70,7 +71,7 @@ class BrokerRehearsal:
     hours: tuple[HourRehearsal, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogDirRehearsal:
     """The bytes in one log dir: before, at most, and when the last step has ended."""
 
@@ -85,7 +86,7 @@ class LogDirRehearsal:
     used: tuple[tuple[float, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FaultRehearsal:
     """What the run would do if something went wrong."""
 
@@ -104,7 +105,7 @@ class FaultRehearsal:
     """Seconds since the start, and the bytes copied until then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StartOption:
     """A time to start, with its throttle: how long it takes then, and what it costs clients."""
 

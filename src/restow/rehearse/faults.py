@@ -8,9 +8,10 @@ broker 3 comes back at 50%
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.sizes import milliseconds
 
@@ -24,7 +25,7 @@ _FAULT = re.compile(r"broker (?P<broker>\d{1,9}) (?P<what>dies|comes back) at (?
 _SHARE = re.compile(r"(?P<percent>\d{1,3}(\.\d+)?)%", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerFault:
     """A broker that dies or comes back, at a time or when a share of all bytes has been copied."""
 

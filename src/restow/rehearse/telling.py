@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.execute.predict.predicting import objections_to, overfull
 from restow.model import ANY_DIR
 from restow.plan.schedule.traffic import Way
@@ -31,7 +31,7 @@ _LIMITS = 5
 _LEAST_SHARE = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RehearsedRun:
     """The same facts from the executor or from its schedule."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.execute.predict.prediction import TimeRange
 from restow.execute.progress.outcome import Ending
@@ -37,7 +38,7 @@ _EXACT_MOVES, _GRAINS = 300, 300
 """Larger plans are rehearsed in at least so many grains of time: coarser than one rehearsal by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Variant:
     """One way to carry out a plan. `what_if` has faults with semicolons between them; empty without any."""
 

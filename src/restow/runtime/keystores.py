@@ -17,10 +17,10 @@ import struct
 import subprocess
 import tempfile
 import textwrap
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.runtime.secrets import Secret
 
@@ -38,7 +38,7 @@ _KEY, _CERTIFICATE = 1, 2
 _OPENSSL_TIMEOUT_S = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pem:
     """The contents of a store. The key may still be encrypted, by the store's own password."""
 

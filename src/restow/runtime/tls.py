@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.runtime.keystores import read_store, show
 
@@ -30,7 +30,7 @@ _VERIFY = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TlsFiles:
     """One side's certificate, and whom it trusts."""
 

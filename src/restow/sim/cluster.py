@@ -9,9 +9,10 @@ async with SimCluster(brokers=5) as cluster:
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime, BrokerServer
 from restow.errors import RestowError
 from restow.runtime.chance import SeededChance
@@ -27,7 +28,7 @@ _PORT = 9092
 _START_AGAIN_S = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SimulatedClusterSettings:
     """Settings of a simulated cluster."""
 

@@ -8,9 +8,9 @@ left out and the others stay as they are.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.runtime.chance import SeededChance
 from restow.sim.faults import FAULTS, Cuts, Harm, target_of
 from restow.sim.states import has_lone_isr
@@ -29,7 +29,7 @@ _PATIENCE_S = 60.0
 POWER_LOSS = "power-loss"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DrawnFault:
     """A fault as the seed draws it."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.runtime.chance import SeededChance
 from restow.runtime.clock import SystemClock
 from restow.sim.checkers import Invariants
@@ -34,7 +34,7 @@ records end the wait either way.
 __all__ = ["Scenario", "SimulationReport", "simulate", "simulate_safely"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SimulationReport:
     """The result of a run."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from restow._frozen import frozen
 from restow.sim.faults import KINDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scenario:
     """Settings of a run. The same scenario gives the same run."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from restow import __version__
+from restow._frozen import frozen
 from restow.ui.actions import RUN_COMMANDS
 from restow.ui.answers import JsonAnswer
 from restow.ui.api_answers import ApiAnswers
@@ -48,7 +48,7 @@ _CONFLICT = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ApiRoute:
     """One address of the API: what it answers, and what it can be asked."""
 

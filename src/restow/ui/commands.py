@@ -7,9 +7,9 @@ options, and what a command refuses, the page cannot do.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_LETTERS = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommandField:
     """One option or argument of a command."""
 
@@ -55,7 +55,7 @@ class CommandField:
         return [f"{self.flag}={part}" for part in each] if self.flag else each
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommandForm:
     """A command, and what people may fill in."""
 
@@ -76,7 +76,7 @@ class CommandForm:
         return options, others
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommandLine:
     """How this server calls commands: on its cluster, with its journals."""
 

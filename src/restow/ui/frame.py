@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
@@ -11,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from starlette.responses import HTMLResponse
 
+from restow._frozen import frozen
 from restow.html.page import Markup, link, paragraph
 from restow.ui.addresses import plan_address, run_address
 
@@ -32,7 +32,7 @@ _COME_BACK = "<noscript><meta http-equiv='refresh' content='3'></noscript>"
 _NO_SCRIPT = "Without scripts this page does not follow changes: reload it to see them."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Shown:
     """One page: its title, its main part, and the address of its live parts."""
 
@@ -43,7 +43,7 @@ class Shown:
     incomplete: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Around:
     """What stands around the main part."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.client import group_lags
 
 if TYPE_CHECKING:
     from restow.client import GroupLag, KafkaAdmin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupsLook:
     """All groups at one moment: their lag in messages and in time, their members and what these own."""
 

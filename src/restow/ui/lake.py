@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import RestowError
 from restow.plan.files.reading import read_load
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from restow.pipeline.findings import LakeFindings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LakeLook:
     """What was found, and what is wrong with the rest."""
 

@@ -20,11 +20,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.errors import InvalidDocument, RestowError
 from restow.execute.journal.journal import parse_entries
 from restow.execute.predict.prediction import prediction_of
@@ -51,7 +52,7 @@ _FORMAT = 1
 _SHOWN, _MOVES = "shown.json", "moves.sqlite"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShownPlan:
     """A plan as its page shows it."""
 
@@ -65,7 +66,7 @@ class ShownPlan:
     digest: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunStart:
     """The first entry of a journal."""
 

@@ -14,11 +14,11 @@ import json
 import re
 import secrets
 from collections import OrderedDict
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.execute.journal.runs import runs_of
 from restow.runtime.disk import SystemDisk
 from restow.ui.jobs import OUT, complaint
@@ -36,7 +36,7 @@ _KEPT_PLANS = 8
 _MOST_BYTES = 512 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredRehearsal:
     """A rehearsal, or one that failed or is not done."""
 
@@ -53,7 +53,7 @@ class StoredRehearsal:
         return complaint(self.folder)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredPlan:
     """A plan, or one that failed or is not done."""
 

@@ -15,7 +15,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -23,6 +23,7 @@ from urllib.parse import parse_qs
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse
 
+from restow._frozen import frozen
 from restow.html.plots import PLOT_STYLE
 from restow.ui.frame import error_page
 from restow.ui.sessions import TooManyAttempts
@@ -64,7 +65,7 @@ class Refused(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Guard:
     """The guard, as an ASGI application around another one."""
 

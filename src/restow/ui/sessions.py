@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class TooManyAttempts(RestowError):
     """Somebody guesses tokens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UiSession:
     """Somebody who has shown a token. `csrf` has to come back with every change, unless a token did."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import RestowError
 from restow.ui.audit import AuditLog
 from restow.ui.commands import CommandLine
@@ -34,7 +34,7 @@ _RUNS_EVERY_S = 0.25
 _WAITING_PLANS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UiSettings:
     """How the server is reached, and what it may do."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.execute.throttle.throttles import RATES, REPLICAS
 from restow.model.load import BYTES_IN, BYTES_OUT
 
@@ -20,7 +20,7 @@ _NAMED = 1_000
 NO_RACK = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogDirSum:
     """One log dir: what replicas take of it, and what its file system has."""
 
@@ -33,7 +33,7 @@ class LogDirSum:
     cordoned: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerSum:
     """One broker. It is down if partitions have replicas on it but it is not among the live ones."""
 
@@ -67,7 +67,7 @@ class BrokerSum:
         return "cordoned" if self.log_dirs and all(each.cordoned for each in self.log_dirs) else "up"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicSum:
     """One topic."""
 
@@ -84,7 +84,7 @@ class TopicSum:
     throttled: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterSums:
     """All of it."""
 

@@ -8,9 +8,9 @@ An assignor is stateless, but a consumer must send its previous partitions when 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from restow._frozen import frozen
 from restow.assignors.assign import assign
 from restow.assignors.registry import get
 from restow.assignors.user_data import NO_GENERATION
@@ -31,7 +31,7 @@ ASSIGNMENT_VERSION = 0
 """Its fields never changed, so every client reads this one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subscription:
     """A consumer's subscription to a group."""
 

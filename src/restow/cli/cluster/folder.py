@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import BrokerFailed, InvalidInput
 from restow.runtime.disk import SystemDisk
 
@@ -19,7 +19,7 @@ _LOCK = ".lock"
 _BROKERS, _LOG_DIRS = 3, 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Shape:
     """The numbers of brokers and log dirs and the racks that the flags give; None where a flag is missing."""
 
@@ -28,7 +28,7 @@ class Shape:
     racks: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Settled:
     """A `Shape` with all defaults filled in."""
 

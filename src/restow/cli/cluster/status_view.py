@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.tables import LABEL, NAME, NUMBER, Grid
 from restow.client import BrokerError, ClientError
@@ -27,7 +28,7 @@ _PATIENCE_S = 5.0
 """How much longer than most others a broker may take to tell its sizes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerLine:
     """One broker. It is down if partitions have replicas on it but the metadata does not list it."""
 
@@ -55,7 +56,7 @@ class BrokerLine:
         return "controller" if self.is_controller else "up"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Status:
     """All brokers, and the numbers of partitions that need attention."""
 

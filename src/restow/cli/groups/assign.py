@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow._frozen import frozen
 from restow.cli.groups.request import THE_GROUP, GroupFile, TopicCounts, group_request_or_live
 from restow.cli.shared.connection import OptionalBootstrap
 from restow.cli.shared.drawing import DEFAULT_ROWS
@@ -55,7 +56,7 @@ A file can also hold racks, subscriptions and the partitions that each member ow
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupReport:
     """An assignment and its difference to the previous one."""
 

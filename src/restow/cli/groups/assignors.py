@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cli.shared.connection import AsJson
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
@@ -27,7 +28,7 @@ Examples:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AssignorLine:
     """One assignor, as one row of the table."""
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from restow._frozen import frozen
 from restow.cli.shared.documents import read_document
 from restow.cli.shared.flags import (
     INT32_MAX,
@@ -57,7 +58,7 @@ _MEMBER_KEYS = ("id", "topics", "instance_id", "rack", "owned", "generation", "u
 _RESULT_KEYS = ("assignor", "generation", "partitions", "assignment", "unassigned", "comparison")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupRequest:
     """A group's topics and members, and the assignor to use."""
 
@@ -71,7 +72,7 @@ class GroupRequest:
     """The messages that the group is behind, where that is known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Previous:
     """The outcome of an earlier round, as `--json` printed it."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow._frozen import frozen
 from restow.cli.groups.request import THE_GROUP, GroupFile, TopicCounts, group_request_or_live
 from restow.cli.shared.connection import AsJson, OptionalBootstrap
 from restow.cli.shared.drawing import clean, heading, put
@@ -46,7 +47,7 @@ Examples:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SimulatedStep:
     """What one assignor did about one event."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow._frozen import frozen
 from restow.cli.place.options import (
     ExistingTopicOptions,
     Format,
@@ -67,7 +68,7 @@ more the fullest broker has than the average: 1.00 is perfectly even.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlaceReport:
     """An assignment and its evaluation."""
 

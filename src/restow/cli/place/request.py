@@ -11,9 +11,10 @@ A present assignment (`current`) is Kafka's reassignment JSON, `{"0": [1, 2], â€
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow._frozen import frozen
 from restow.cli.shared.documents import read_document
 from restow.cli.shared.flags import (
     INT32_MAX,
@@ -40,7 +41,7 @@ _LIMITS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlaceRequest:
     """All options of `restow place`; None where one is not given."""
 

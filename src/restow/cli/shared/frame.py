@@ -14,7 +14,6 @@ import logging
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from restow._frozen import frozen
 from restow.cli.shared.connection import add_connection_options
 from restow.cli.shared.drawing import clean_lines, put
 from restow.errors import InvalidInput, RestowError
@@ -40,7 +40,7 @@ NOBODY_READS = 128 + 13
 """The exit code of a program that SIGPIPE ended, as in `restow … | head`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Answer:
     """A command's result: a JSON-ready document, and a function that draws it."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow._frozen import frozen
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import DEFAULT_ROWS, clean, heading, put
 from restow.cli.shared.frame import Answer
@@ -27,7 +27,7 @@ Examples:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Found:
     view: ClusterView
     topic: Topic

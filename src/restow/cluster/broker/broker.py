@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.broker.life import Life
 from restow.cluster.handlers import HANDLERS
 from restow.cluster.security.broker_doors import Doors
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 _TRY_AGAIN_S = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerOptions:
     """A broker's start options, which do not change afterwards."""
 
@@ -61,7 +62,7 @@ class BrokerOptions:
         return {**self.properties, **own}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerRuntime:
     """A broker's clock, network, disk and store; the simulator has its own."""
 

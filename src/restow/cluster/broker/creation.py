@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from base64 import urlsafe_b64decode
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from restow._frozen import frozen
 from restow.cluster.broker.cordons import without_cordoned
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from restow.cluster.broker.topic_rules import FROM_DEFAULT, TopicRefused, check_new_name, new_assignment
@@ -35,7 +36,7 @@ _AUTO_PER_S = 10.0
 _MOST_COMPLAINTS = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RequestedTopic:
     """A requested topic: counts (-1 for the broker's default) or manual replicas, and configs."""
 
@@ -46,7 +47,7 @@ class RequestedTopic:
     configs: Mapping[str, str | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlannedTopic:
     """A checked topic, ready to be created."""
 

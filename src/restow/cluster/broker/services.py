@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.net.backlog import Backlog
 from restow.cluster.security import ANONYMOUS, Principal
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Services:
     """The parts of one broker."""
 

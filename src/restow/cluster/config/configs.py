@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow._frozen import frozen
 from restow.cluster.config.table import (
     BROKER_CONFIGS,
     TOPIC_CONFIGS,
@@ -75,7 +75,7 @@ class ConfigEntry(NamedTuple):
     sensitive: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicSettings:
     """A topic's configs as the broker uses them."""
 

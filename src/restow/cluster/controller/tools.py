@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.partition_states import PartitionStates
 from restow.cluster.controller.replica_states import ReplicaStates
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from restow.model import TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ControllerConfig:
     """Defaults are Kafka's, except that automatic leader rebalancing is off."""
 

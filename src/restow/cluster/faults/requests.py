@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from restow._frozen import frozen
 from restow.cluster.faults.answers import error_answer
 from restow.cluster.faults.asked import topics_of
 from restow.cluster.faults.names import broker_behind
@@ -62,7 +62,7 @@ def _before(proceed: Proceed, intercept: Intercept) -> Proceed:
     return handle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RequestFilter:
     """Which requests of an API meet a fault."""
 

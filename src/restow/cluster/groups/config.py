@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from restow._frozen import frozen
 
 _DAY_MS = 24 * 60 * 60 * 1000
 UNLIMITED = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupConfig:
     """Defaults are Kafka's."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.groups.effects import (
     JOIN_TIMER,
     SYNC_TIMER,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _ALL_AWAY_MS = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Replacement:
     """A static member's new id that is being written, and the old one in case that fails."""
 

@@ -7,9 +7,9 @@ without a value is a tombstone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from restow._frozen import frozen
 from restow.cluster.groups.consumer.records import ConsumerGroupKey, read_consumer_key
 from restow.cluster.groups.fields import FieldReader, InvalidGroupRecord, nullable_string, sized_bytes, string
 from restow.wire.primitives import INT16, INT32, INT64
@@ -47,7 +47,7 @@ class OffsetValue(NamedTuple):
     expires_at_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemberValue:
     """One member of a stored group."""
 
@@ -61,7 +61,7 @@ class MemberValue:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupValue:
     """A group at the start of a generation."""
 

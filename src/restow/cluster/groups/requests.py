@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow._frozen import frozen
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ NO_GENERATION = -1
 NO_LEADER = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JoinRequest:
     """A request to be in the next generation.
 
@@ -47,7 +48,7 @@ class JoinedMember(NamedTuple):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JoinReply:
     """The result of a join. Only the leader gets the members."""
 
@@ -61,7 +62,7 @@ class JoinReply:
     members: tuple[JoinedMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SyncRequest:
     """A member's request for its assignment; the leader sends everybody's."""
 
@@ -73,7 +74,7 @@ class SyncRequest:
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SyncReply:
     """A member's assignment, or the error."""
 
@@ -105,7 +106,7 @@ class OffsetToCommit(NamedTuple):
     metadata: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommitRequest:
     """Offsets from a member, or without a generation from a consumer that assigns itself.
 
@@ -138,7 +139,7 @@ class FetchedOffsets(NamedTuple):
     unstable: frozenset[TopicPartition] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DescribedMember:
     """A member in a description. It has metadata and assignment only while the group is stable."""
 
@@ -150,7 +151,7 @@ class DescribedMember:
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupDescription:
     """A description of a group. With an error, the rest is empty; a missing group is Dead."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from restow._frozen import frozen
 from restow.wire.batches import CREATE_TIME
 
 FOREVER = 2**63 - 1
@@ -13,7 +12,7 @@ UNLIMITED = -1
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogConfig:
     """`segment_bytes` is Kafka's segment.bytes, and so on. A retention of -1 means no limit."""
 

@@ -24,10 +24,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from restow._frozen import frozen
 from restow.cluster.broker.services import RequestContext
 from restow.cluster.handlers import HANDLERS, HangUp, served_versions
 from restow.cluster.handlers.k18_api_versions import refusal
@@ -72,7 +73,7 @@ _MOST_UNSENT_BYTES = 1024 * 1024
 _Parts: TypeAlias = "tuple[Buffer, ...] | None"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ServerLimits:
     """Limits for clients; the defaults are Kafka's."""
 
@@ -83,7 +84,7 @@ class ServerLimits:
     """Limit of unread response bytes, and again of waiting request bytes. Not a Kafka config."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Door:
     """A listener's name, and how its clients say who they are."""
 

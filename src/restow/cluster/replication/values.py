@@ -5,9 +5,10 @@ Results are the values that the fast wire encoders take, so that nothing is buil
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,7 +130,7 @@ class LowWatermark(NamedTuple):
     offset: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReplicationConfig:
     """The broker's replication settings: `lag_time_max_ms` is replica.lag.time.max.ms, and so on."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.security.authorizer import AUTHORIZERS
 from restow.cluster.security.listeners import SecurityProtocol
 from restow.cluster.security.principal import USER, Principal
@@ -31,7 +32,7 @@ _LOGIN_MODULES = {PLAIN: f"{_MODULES}.plain.PlainLoginModule"} | dict.fromkeys(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Access:
     """A cluster's listeners by name, and its users with their passwords."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.security.acls import (
     CLUSTER_NAME,
     AclEntry,
@@ -65,7 +65,7 @@ _OPERATIONS = {_as_word(each.name): each for each in AclOperation}
 _PERMISSIONS = {_as_word(each.name): each for each in AclPermission}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AclSettings:
     """The settings of the authorizer: its super users, and what it allows without ACLs."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.security.authorizer import acl_settings
 from restow.cluster.security.listeners import SecurityProtocol, inter_broker_listener, listeners_of
 from restow.cluster.security.principal import ANONYMOUS, USER, Principal
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from restow.runtime.tls import TlsFiles
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Doors:
     """A broker's listeners."""
 

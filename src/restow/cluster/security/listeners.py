@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class SecurityProtocol(StrEnum):
         return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListenerSpec:
     """One listener: where it binds, and what clients are told."""
 

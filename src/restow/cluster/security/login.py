@@ -9,10 +9,10 @@ Until the login is done, a client may only ask for ApiVersions and log in, as in
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from restow._frozen import frozen
 from restow.cluster.security.oauth import OAuthServer
 from restow.cluster.security.plain import PlainServer
 from restow.cluster.security.principal import USER, Principal
@@ -56,7 +56,7 @@ class SaslServer(Protocol):
         """Answer a client's token. Raises SaslRefused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoginParts:
     """What logins of a listener share."""
 

@@ -11,9 +11,10 @@ import json
 import re
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.cluster.security.refusal import SaslRefused, SaslReply
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _REFUSAL = '{"status":"invalid_token"}'
 _DIGESTS = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TokenRules:
     """Which tokens are accepted."""
 

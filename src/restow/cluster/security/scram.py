@@ -10,10 +10,10 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.security.refusal import SaslRefused, SaslReply
 from restow.errors import RestowError
 
@@ -51,7 +51,7 @@ class InvalidCredential(RestowError):
     """A stored credential that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScramCredential:
     """What a server knows of a user's password."""
 

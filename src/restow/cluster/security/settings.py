@@ -6,9 +6,10 @@ one of its mechanisms, `listener.name.<listener>.<mechanism>.<config>`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.security.oauth import TokenRules
 from restow.cluster.security.scram import SCRAM_MECHANISMS
 from restow.errors import InvalidInput
@@ -27,7 +28,7 @@ _USER = "user_"
 _JAAS = "sasl.jaas.config"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoginSettings:
     """How clients of a listener log in."""
 
@@ -40,7 +41,7 @@ class LoginSettings:
     failure_delay_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PeerCredentials:
     """How a broker logs in to others."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from restow._frozen import frozen
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionConfig:
     """Defaults are Kafka's."""
 

@@ -7,8 +7,8 @@ flexible one of Kafka 4, can be read. A record without a value is a tombstone.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from restow._frozen import frozen
 from restow.cluster.groups.fields import FieldReader, InvalidGroupRecord, string
 from restow.cluster.transactions.states import BY_NUMBER, TransactionState
 from restow.model import TopicPartition, by_topic
@@ -26,7 +26,7 @@ _VALUE_HEAD = struct.Struct(">hqhib")
 _TIMES = struct.Struct(">qq")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionValue:
     """A transactional id's producer, state and partitions, as they are written."""
 

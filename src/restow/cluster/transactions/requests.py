@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from restow._frozen import frozen
 from restow.cluster.transactions.records import NO_EPOCH, NO_PRODUCER_ID
 from restow.wire.error_codes import ErrorCode
 
@@ -22,7 +22,7 @@ class InitReply(NamedTuple):
     producer_epoch: int = NO_EPOCH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionDescription:
     """A description of a transactional id. With an error, the rest is empty."""
 
@@ -44,7 +44,7 @@ class TransactionListing(NamedTuple):
     state: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionFilter:
     """Which transactional ids to list; empty sets and a negative duration stand for all."""
 
@@ -61,7 +61,7 @@ class TransactionList(NamedTuple):
     transactions: tuple[TransactionListing, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EndOfTransaction:
     """What leaders are told to write into the partitions of a transaction."""
 

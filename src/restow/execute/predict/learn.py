@@ -12,11 +12,11 @@ Between brokers, throttled runs say nothing about rates: they hold the rate that
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from math import inf
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from restow._frozen import frozen
 from restow.errors import RestowError
 from restow.execute.journal.journal import read_journal
 from restow.execute.journal.runs import runs_of
@@ -52,7 +52,7 @@ _LATEST = 20
 _MARKS = ("began", "submit", "finished", "ended")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lesson:
     """What one run says."""
 

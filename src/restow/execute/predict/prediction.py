@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.sizes import human_duration
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _WIDE = 1.5
 _MOST_POINTS = 150
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TimeRange:
     """Seconds, or infinity: one run in ten is faster than `p10`, and one in ten slower than `p90`."""
 
@@ -33,7 +34,7 @@ class TimeRange:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prediction:
     """What was said of a run before it began."""
 
@@ -136,7 +137,7 @@ class CopiedCurve:
         return tuple(self._points)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PredictedNow:
     """A prediction beside what has really happened so far."""
 
@@ -219,7 +220,7 @@ def error_told(
     return f", {abs(error):.1%} {'longer' if error > 0 else 'less'}{delays}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Objection:
     """Something that speaks against a run."""
 

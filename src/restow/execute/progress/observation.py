@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.client import BrokerError
 from restow.execute.run.steps import partitions_of
 from restow.wire.error_codes import ErrorCode
@@ -21,7 +22,7 @@ PATIENCE_S = 2.0
 """How much longer than most others a broker may take to answer. A look must not stand still for its sake."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Observation:
     """The whole cluster at one moment, as far as moves need it."""
 

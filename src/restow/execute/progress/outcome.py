@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.html.page import paragraph, table
 from restow.plan.drift import REBASE
 from restow.sizes import count, some
@@ -64,7 +65,7 @@ _ALL_TAKEN = (
 _SOME_TAKEN = f"see why above, then `restow resume` for the rest. For what others have changed, {REBASE}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Summary:
     """What a run has copied, as observed, and what is left."""
 
@@ -128,7 +129,7 @@ class Summary:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunOutcome:
     """An ending, its reason, and the partitions that were dropped."""
 

@@ -8,9 +8,9 @@ what its own broker holds. A replica that has arrived counts with its size at th
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow._frozen import frozen
 from restow.execute.predict.rest import RestOfRun
 from restow.execute.progress.speeds import Speeds, of_all
 from restow.execute.progress.stuck import Stall, Stalls
@@ -35,7 +35,7 @@ class Job(NamedTuple):
     """The target log dir, if the replica stays on its broker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Copying:
     """A replica that is being copied, to a broker or within one."""
 
@@ -62,7 +62,7 @@ class Copying:
         return max(0, self.size_bytes - self.copied_bytes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerPart:
     """What one broker has received and sent so far, and its totals."""
 
@@ -78,7 +78,7 @@ class BrokerPart:
     sent_rate: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DirPart:
     """What one log dir has received from other log dirs of its broker, and its total."""
 
@@ -89,7 +89,7 @@ class DirPart:
     replicas: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProgressReport:
     """The progress at one moment."""
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from restow._frozen import frozen
 from restow.execute.predict.prediction import CopiedCurve, PredictedNow, predicted_now_of
 from restow.execute.predict.rest import TimeLeft
 from restow.execute.progress.outcome import Summary
@@ -42,7 +43,7 @@ class Tell(Protocol):
     def __call__(self, kind: str, **facts: object) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunEvent:
     """An event during a run, for a log."""
 
@@ -54,7 +55,7 @@ class RunEvent:
         return {"at_ms": self.at_ms, "event": self.kind, **self.facts}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunStatus:
     """Everything that a live view shows."""
 
@@ -212,7 +213,7 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunListener:
     """Receives single events, and the status at intervals."""
 

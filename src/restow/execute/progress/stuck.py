@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow._frozen import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -40,7 +42,7 @@ class Stall(IntEnum):
     """No byte can come until its broker, its leader or its log dir is back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StuckReplica:
     """A replica that is stalled, or that falls behind faster than it copies."""
 

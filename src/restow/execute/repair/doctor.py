@@ -6,10 +6,10 @@ before. Settings and moves of other tools are reported with a remedy, and left a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.execute.journal.ledger import still_moving
 from restow.execute.progress.outcome import Ending
 from restow.execute.progress.status import RunEvent
@@ -53,7 +53,7 @@ class FindingKind(Enum):
     RACKS = "replicas share a rack"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Finding:
     """One problem. `remedy` says what `restow doctor --fix` would do, or what the owner could do."""
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from restow._frozen import frozen
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class BadControl(RestowError):
     """The control file is not valid."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ControlRequest:
     """A request to change a run; None for values to keep."""
 

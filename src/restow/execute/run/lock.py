@@ -14,10 +14,11 @@ import os
 import platform
 import re
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
+from restow._frozen import frozen
 from restow.client import SESSION_S, BrokerError, ClientError
 from restow.errors import RestowError
 from restow.execute.progress.status import RunEvent
@@ -50,7 +51,7 @@ class BadStateFolder(RestowError):
     """The folder for journals is another user's, open to all users, or broken. Nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProcessIdentity:
     """A process, its machine and its user."""
 
@@ -67,7 +68,7 @@ class ProcessIdentity:
         return cls(pid=os.getpid(), host=platform.node(), user=user)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Holder(ProcessIdentity):
     """The process that executes a run."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypedDict
 
+from restow._frozen import frozen
 from restow.execute.predict.moments import moment_ms
 from restow.execute.throttle.hours import HourlyThrottle, Hours
 from restow.execute.throttle.throttles import ThrottleRates
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from restow.model.load import LoadModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Guards:
     """Limits at which a run pauses by itself, until the cluster is well again."""
 
@@ -24,7 +25,7 @@ class Guards:
     latency_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunOptions:
     """The options of a run."""
 

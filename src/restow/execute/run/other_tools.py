@@ -8,10 +8,11 @@ after it has been the same for a while.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.client import BrokerError, versions_of
 from restow.execute.run.steps import partitions_of, topics_now
 from restow.model import ReplicaAssignment, TopicPartition
@@ -50,7 +51,7 @@ class Clearance(Enum):
     TAKEN = "taken"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Seen:
     """The state of partitions that are about to be moved."""
 

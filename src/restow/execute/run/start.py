@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.client import ClientError, versions_of
 from restow.errors import InvalidInput, RestowError
 from restow.execute.journal.journal import Journal
@@ -57,7 +58,7 @@ class NotNow(RestowError):
     """The cluster's state does not allow this now. Nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunContext:
     """What a run needs to work. `root` is the folder that holds the journals."""
 

@@ -7,7 +7,7 @@ requests that take longer than before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from restow._frozen import frozen
 
 FLOOR = 1_000_000
 START_FLOOR = 10_000_000
@@ -20,7 +20,7 @@ _USED = 0.8
 """The share of the throttle from which it counts as used up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Signs:
     """Measurements since the last decision."""
 
@@ -35,7 +35,7 @@ class Signs:
     """Whether a moving replica falls behind its producers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Decision:
     """A rate in bytes per second, and the reason for it."""
 

@@ -12,9 +12,10 @@ merged with ours, and our entries are removed at the end; a rate that is no long
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow._frozen import frozen
 from restow.plan.schedule.traffic import Way
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Setting(NamedTuple):
     key: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ThrottleRates:
     """Rates in bytes per second; None for no throttle."""
 
@@ -54,7 +55,7 @@ class ThrottleRates:
         return {way: rate for way, rate in rates.items() if rate is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Restoration:
     """The configs to set at the end, and those left alone because another tool has set them since."""
 

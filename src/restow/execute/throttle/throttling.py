@@ -9,9 +9,10 @@ a while, and the metadata does not have it either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.client import BrokerError, ConfigResource
 from restow.execute.progress.observation import PATIENCE_S
 from restow.execute.run.steps import topics_now
@@ -47,7 +48,7 @@ _LATER = (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 """Errors of brokers that are down, or do not know all topics yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Applied:
     """The result of applying the throttle configs."""
 

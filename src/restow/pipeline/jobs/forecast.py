@@ -7,11 +7,12 @@ time has a reason beside it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from restow._frozen import frozen
 from restow.pipeline.jobs.leadership import PARTITION, current
 from restow.pipeline.schemas import AT, CLUSTER, Table, columns
 
@@ -39,7 +40,7 @@ _HOUR_S, _DAY_S, _BAND = 3_600, 86_400, 2.0
 _SERIES = (CLUSTER, "measure", "broker", "log_dir")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ForecastLimits:
     """How full a log dir may become, and the most bytes per second of each rate for a broker."""
 

@@ -11,11 +11,11 @@ same window, because most of them read what is new. An interval belongs to the w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
+from restow._frozen import frozen
 from restow.pipeline.jobs.counters import COMMIT, END, SIZE
 from restow.pipeline.jobs.leadership import PARTITION, leadership
 from restow.pipeline.jobs.side_by_side import rates_of
@@ -44,7 +44,7 @@ the last commit of any group, consumers fetch nothing.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Windows:
     """The length of windows, and the longest interval that counts."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from restow._frozen import frozen
 from restow.pipeline.checkpoints import CheckpointTaken, hold
 from restow.pipeline.connect import is_connect
 from restow.pipeline.expectations import check
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from restow.pipeline.lake import Lake
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KeeperRound:
     """What one round has done."""
 

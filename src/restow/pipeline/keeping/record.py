@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.pipeline.names import value_of
 from restow.pipeline.schemas import CLUSTER, DAY
 
@@ -41,7 +42,7 @@ def begin_us(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RatesRecord:
     """What the rates of a lake are made of, and how."""
 
@@ -79,7 +80,7 @@ def record_from(text: str | None) -> RatesRecord | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileChanges:
     """How one table of samples differs from the record."""
 

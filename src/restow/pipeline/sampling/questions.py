@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
+from restow._frozen import frozen
 from restow.client import BrokerError, ConsumerGroup, OffsetRange, Unreachable, connected
 from restow.pipeline.schemas import ASSIGNMENT, AT, CLUSTER, DISKS, GROUPS, OFFSETS, REPLICAS
 
@@ -32,7 +33,7 @@ _NAMED = 3
 """A gap names at most this many things."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """Rows of one table from one answer."""
 
@@ -41,7 +42,7 @@ class Part:
     columns: Columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gap:
     """The missing part of one broker's rows, and why."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 GAPS_TOLD = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Missing:
     """The tables that one broker did not answer for. Broker -1 is the whole cluster."""
 
@@ -20,7 +21,7 @@ class Missing:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sample:
     """The result of one sample. It lists at most `GAPS_TOLD` gaps."""
 

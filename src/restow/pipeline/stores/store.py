@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.pipeline.address import DELTA, ICEBERG
 from restow.pipeline.schemas import DAY, VERSION, Field, Table
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FILE, SIZE = "stored_in", "stored_bytes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableSnapshot:
     """A state of a table in the past: its number, when it was committed, and by which operation."""
 

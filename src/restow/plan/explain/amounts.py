@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.model import ANY_DIR
 from restow.plan.search.arrays import first_alive
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from restow.plan.search.problem import Floats, Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Amount:
     """Bytes and replicas of a broker, a rack or a log dir.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from restow.plan.request.framing import Asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BandCause:
     """A replica on a broker that has too much of a goal."""
 

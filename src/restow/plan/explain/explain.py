@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.plan.explain.amounts import by_broker_and_rack, loads_of, sides_of
 from restow.plan.explain.notes import notes_of
 from restow.plan.request.framing import around, ask, is_asked
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SLACK = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GoalLine:
     """One goal: the largest and the smallest load of a broker in multiples of its share, before and after."""
 
@@ -48,7 +48,7 @@ class GoalLine:
 _PLURAL = ("replicas", "leaders")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unmet:
     """A goal that a broker does not reach, and the reason."""
 
@@ -75,7 +75,7 @@ class Unmet:
         return f"{where} {'stays' if one else 'stay'} at {at}: {self.because}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Explanation:
     """Everything to say about a plan."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.model import TopicPartition
 from restow.model.group_partitions import partition_of_group
 from restow.plan.explain.note import Note
@@ -18,7 +18,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _NAMED = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TouchedGroup:
     """What a plan means for one group."""
 

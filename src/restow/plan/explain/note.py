@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from restow.model import TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Note:
     """One sentence. A warning is about a problem that the plan does not fix."""
 

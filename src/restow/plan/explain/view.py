@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.model import ANY_DIR
 from restow.plan.schedule.traffic import Channel, Traffic, Way
 from restow.sizes import human_bytes, human_duration
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Move, Partition, Plan, Snapshot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Load:
     """The contents of a broker: bytes, replicas, and how many of them are the preferred leader."""
 
@@ -26,7 +26,7 @@ class Load:
     preferred: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerChange:
     """One broker before and after, with the bytes that it receives and sends."""
 
@@ -40,7 +40,7 @@ class BrokerChange:
     """Bytes that it copies between its own log dirs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DirChange:
     """Bytes into and out of one log dir. Where brokers choose the log dir, it is not known beforehand."""
 
@@ -50,7 +50,7 @@ class DirChange:
     out_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlanView:
     """The sums of a plan. Without a snapshot, before and after count only the plan's partitions."""
 

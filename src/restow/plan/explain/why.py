@@ -6,11 +6,12 @@ What a relaxed rule would save is not guessed: the plan is made again without it
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.plan.explain.amounts import loads_of, sides_of
 from restow.plan.explain.explain import Unmet, unmet_of
@@ -31,7 +32,7 @@ _AT_THE_EDGE = 0.02
 _MORE_BAND, _MORE_FILL = 1.5, 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GoalOfBroker:
     """A broker's load of one goal, before and after, and what it may be."""
 
@@ -47,7 +48,7 @@ class GoalOfBroker:
     """Whether it is at the edge of the band, so that the band decides what else may move."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReplicaMove:
     """A replica that goes from one broker to another; None where it is new, or only removed."""
 
@@ -59,7 +60,7 @@ class ReplicaMove:
     """How many other brokers could not have taken it, by reason; `possible` for those that could have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Saving:
     """The same plan without one rule: what it copies, and how many brokers stay out of a band."""
 
@@ -70,7 +71,7 @@ class Saving:
     fewer_out_of_band: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WhyPartition:
     """Why a partition moves, or stays."""
 
@@ -85,7 +86,7 @@ class WhyPartition:
     savings: tuple[Saving, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WhyBroker:
     """Why a broker ends where it does."""
 

@@ -6,9 +6,11 @@ which become the range of the answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import TYPE_CHECKING
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +22,7 @@ FETCH_BYTES, RESPONSE_BYTES = MIB, 10 * MIB
 """Kafka's defaults of `replica.fetch.max.bytes` and `replica.fetch.response.max.bytes`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Constants:
     """One value for each constant. Rates are bytes per second."""
 
@@ -112,7 +114,7 @@ FAST = Constants(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Calibration:
     """The constants of one cluster as a range, and where they come from."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.model import TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS
@@ -59,7 +60,7 @@ class Holding(NamedTuple):
     """What brokers have of it although they are no replicas: a copy to such a broker goes on from there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClientLoads:
     """The load of every partition. Without a load model nothing is written and nothing is read."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from restow.model import Plan, TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlanComparison:
     """The similarities and differences of two plans. Pairs hold the first plan's value, then the second's."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.model import ANY_DIR, TopicPartition
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Loads = Mapping[str, tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlanViolation:
     """A rule that a plan breaks, and where."""
 
@@ -32,7 +32,7 @@ class PlanViolation:
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Score:
     """How evenly a goal is spread over the brokers that may have some of it."""
 
@@ -60,7 +60,7 @@ class Score:
         return total / mean if mean > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judgement:
     """The result of an evaluation."""
 

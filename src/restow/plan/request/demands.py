@@ -7,11 +7,11 @@ new); others were chosen among several (one of two in the same rack).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.plan.goals import DEFAULT_BAND, TOPIC_REPLICAS, most_per_broker
 from restow.plan.search.arrays import first_alive, mask_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NOWHERE = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Slots:
     """The future replicas of all partitions, and which of them must move."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.plan.goals import (
     DEFAULT_BAND,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from restow.plan.search.problem import Bools, Floats, Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Asked:
     """A request as arrays."""
 
@@ -157,7 +158,7 @@ def _share_before(
     return _bands(arrays, slots_of(arrays, kept, covered, able), kept, goals, brokers)[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Roles:
     """Which brokers may receive replicas, which may only give, and which may not lead."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.model import Limits
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _WILDCARDS = ("*", "?", "[")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlanRequest:
     """What to reach, and what not to touch.
 
@@ -121,7 +122,7 @@ _BYTES_IN = 2 << 30
 _MOST_IN = 10 * USUAL.moves_in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RequestedLimits:
     """Limits, some of which are open until the moves are known."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.model.load import Resource
 from restow.plan.goals import Facts
@@ -23,7 +23,7 @@ _MOST = 1e18
 """The most that a partition may carry, so that sums stay finite."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Arrays:
     """Brokers are sorted by id, dead ones with replicas included; partitions are sorted by name."""
 

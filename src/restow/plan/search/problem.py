@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+
+from restow._frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class SearchState(NamedTuple):
         return SearchState(self.load.copy(), self.holder.copy(), self.spread.copy())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Problem:
     """A cluster as arrays, the bands to bring it into, and the allowed changes.
 
@@ -125,7 +126,7 @@ class Progress(NamedTuple):
     """In average loads of a broker, added up over brokers and goals of replicas."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Solution:
     """The broker of every replica, and the leaders."""
 

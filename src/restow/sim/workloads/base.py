@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from restow._frozen import frozen
 from restow.runtime.chance import SeededChance
 from restow.sim.client import SimClient
 from restow.sim.clock import NodeClock
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from restow.sim.scenario import Scenario
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkContext:
     """What a workload may use."""
 

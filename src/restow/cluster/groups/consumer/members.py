@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
+from restow._frozen import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
@@ -45,7 +47,7 @@ class ClassicMembership:
     """Its assignors by preference, each with its subscription in the format of Kafka's consumers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroupMember:
     """What a member has said of itself, and what it has."""
 

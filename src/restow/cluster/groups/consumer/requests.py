@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from restow._frozen import frozen
 from restow.cluster.groups.consumer.members import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
@@ -30,7 +31,7 @@ class ConsumerGroupState(Enum):
     STABLE = "Stable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HeartbeatRequest:
     """A member's heartbeat. None, and -1 for the timeout, means: as before."""
 
@@ -74,7 +75,7 @@ class HeartbeatRequest:
         return replace(in_place_of(known, self.member_id), **changes)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HeartbeatReply:
     """The answer to a heartbeat. `assignment` is None if the member need not hear of it."""
 
@@ -86,7 +87,7 @@ class HeartbeatReply:
     assignment: Collection[TopicIdPartition] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroupDescription:
     """A description of a group. With an error, the rest is empty."""
 

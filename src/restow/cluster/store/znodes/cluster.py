@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from restow._frozen import frozen
 from restow.cluster.store.errors import UnreadableNode
 from restow.cluster.store.znodes.documents import Document, render
 
@@ -16,7 +17,7 @@ _ENDPOINT = re.compile(r"([\w.-]+)://(?:\[([\w.:%-]+)\]|([\w.-]*)):([0-9]{1,5})"
 _PLAINTEXT = "PLAINTEXT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ControllerZNode:
     """`/controller`, ephemeral: the broker that is controller. Version 1 is read too."""
 
@@ -79,7 +80,7 @@ class AdvertisedEndpoint:
         return f"{self.name}://{host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerRegistration:
     """`/brokers/ids/<id>`, ephemeral: a live broker. Versions 1 to 5 are read, 5 is written."""
 
@@ -169,7 +170,7 @@ class ClusterId:
         return cls(found.text("id"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FeatureState:
     """`/feature`: whether the cluster has finalized features, and which. Kafka requires it."""
 
@@ -193,7 +194,7 @@ class FeatureState:
         return cls(status=found.integer("status"), features=levels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProducerIdBlock:
     """`/latest_producer_id_block`: the last allocated block of producer ids."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from restow._frozen import frozen
 from restow.cluster.store.errors import UnreadableNode
 from restow.cluster.store.znodes.documents import Document, render
 from restow.model import ReplicaAssignment
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicZNode:
     """`/brokers/topics/<topic>`. Versions 1 (no reassignments) and 2 (no id) are read, 3 is written."""
 
@@ -67,7 +67,7 @@ def _by_partition(found: Document, key: str) -> dict[int, tuple[int, ...]]:
     return dict(zip(entries.partition_numbers(), map(entries.integers, entries.names()), strict=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionStateZNode:
     """`/brokers/topics/<topic>/partitions/<partition>/state`. Its version is the partition epoch."""
 
