@@ -56,12 +56,12 @@ def test_cluster_listens_beyond_loopback_only_if_told_in_words(
     assert run(["cluster", "up", "--host", host, "--port", "0", "--data", str(tmp_path / "data")]) == 2
     assert f"is at {host!r}, which is not a loopback address" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
-    ListeningOptions(without_authentication=True).check_reach({}, host, 0)
+    ListeningOptions(host=host, port=0, without_authentication=True).check_reach({})
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
 def test_loopback_needs_no_word(host: str) -> None:
-    ListeningOptions().check_reach({}, host, 0)
+    ListeningOptions(host=host, port=0).check_reach({})
 
 
 def test_parse_configs_keeps_the_last_value_of_a_name() -> None:
@@ -72,9 +72,9 @@ def test_listener_beyond_loopback_that_asks_for_a_login_needs_no_word(tmp_path: 
     from restow.cluster.security.access import Access
 
     properties = Access.parse(["SASL_PLAINTEXT"], {"a": "b"}, "a").properties("10.1.2.3", [1])
-    ListeningOptions().check_reach(properties, "10.1.2.3", 1)
+    ListeningOptions(host="10.1.2.3", port=1).check_reach(properties)
     with pytest.raises(InvalidInput, match=r"PLAINTEXT is at '10\.1\.2\.3'"):
-        ListeningOptions().check_reach({}, "10.1.2.3", 1)
+        ListeningOptions(host="10.1.2.3", port=1).check_reach({})
     users = tmp_path / "users.txt"
     users.write_text("alice:secret\n")
     assert ListeningOptions(users=str(users)).known_users() == {"alice": "secret"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.cluster.listening import ListeningOptions
+from restow.cli.cluster.listening import BrokerConfigs, ListeningOptions
 from restow.cli.shared.flags import INT32_MAX
 from restow.cli.shared.frame import CleanFormatter
 from restow.errors import InvalidInput
@@ -40,12 +40,6 @@ def command(
     log_dirs: Annotated[
         int, typer.Option(min=1, max=1000, help="Number of log dirs.", rich_help_panel=_STORAGE)
     ] = 1,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on and to advertise.", rich_help_panel=_NETWORK)
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.", rich_help_panel=_NETWORK)
-    ] = 9092,
     listening: ListeningOptions,
     broker_user: Annotated[
         str | None,
@@ -54,9 +48,7 @@ def command(
         ),
     ] = None,
     rack: Annotated[str | None, typer.Option(help="The broker's rack.")] = None,
-    config: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a Kafka broker config; repeatable.")
-    ] = None,
+    config: BrokerConfigs = None,
     log_level: Annotated[
         str, typer.Option(metavar="|".join(_LEVELS), help="Log lines of this level and above.")
     ] = "warning",
@@ -76,6 +68,7 @@ def command(
 
     if log_level not in _LEVELS:
         raise InvalidInput(f"--log-level: {log_level!r} is not one of {', '.join(_LEVELS)}")
+    host, port = listening.host, listening.port
     if host in _EVERYWHERE:
         raise InvalidInput(f"--host: {host!r} is no address that others can reach this broker at: give one")
     access = Access.parse(
@@ -87,7 +80,7 @@ def command(
     )
     ports = [port + each if port else 0 for each in range(len(access.listeners))]
     properties = {**access.properties(host, ports), **parse_configs(config or ())}
-    listening.check_reach(properties, host, port)
+    listening.check_reach(properties)
     address = StoreAddress.parse(store)
     if access.certificates is not None:
         access.certificates.make_if_none(host)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -12,11 +12,19 @@ from restow.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+BrokerConfigs: TypeAlias = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a Kafka broker config; repeatable.")
+]
+
 
 @section("Network")
 class ListeningOptions:
-    """Listeners, and who may do what there."""
+    """Where brokers listen, and who may do what there."""
 
+    host: Annotated[str, typer.Option(help="Address to listen on and to advertise.")] = "127.0.0.1"
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="First of the ports in a row; 0 takes free ones.")
+    ] = 9092
     listener: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,12 +76,12 @@ class ListeningOptions:
             raise InvalidInput(f"--users: {self.users} cannot be read: {error}") from error
         return parse_users(text, f"--users {self.users}")
 
-    def check_reach(self, properties: Mapping[str, str], host: str, port: int) -> None:
+    def check_reach(self, properties: Mapping[str, str]) -> None:
         """Raise InvalidInput for a listener beyond loopback that lets everybody in, unless that is meant."""
         from restow.cluster.security.broker_doors import Doors
         from restow.runtime.ports import is_loopback
 
-        doors = Doors.of(properties, host, port)
+        doors = Doors.of(properties, self.host, self.port)
         for each in doors.listeners:
             if not (is_loopback(each.host) or doors.knows_clients(each) or self.without_authentication):
                 raise InvalidInput(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from restow.cli.cluster.broker import parse_configs
-from restow.cli.cluster.listening import ListeningOptions
+from restow.cli.cluster.listening import BrokerConfigs, ListeningOptions
 from restow.cli.shared.flags import parse_names
 from restow.errors import InvalidInput
 
@@ -29,7 +29,7 @@ Examples:
   $ restow cluster up --tls certificates
 """
 
-_STORAGE, _NETWORK = "Storage", "Network"
+_STORAGE = "Storage"
 _MOST = 1000
 
 
@@ -57,17 +57,8 @@ def command(
     data: Annotated[
         str | None, typer.Option(metavar="DIR", help="Keep all files there.", rich_help_panel=_STORAGE)
     ] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on and to advertise.", rich_help_panel=_NETWORK)
-    ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(min=0, max=65_535, help="Port of broker 0; 0: free ports.", rich_help_panel=_NETWORK),
-    ] = 9092,
     listening: ListeningOptions,
-    config: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a Kafka broker config; repeatable.")
-    ] = None,
+    config: BrokerConfigs = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="When ready, print the addresses as one line of JSON.")
     ] = False,
@@ -79,11 +70,12 @@ def command(
     from restow.cluster.security.access import Access
     from restow.runtime.loop import run
 
+    host, port = listening.host, listening.port
     who, configs = listening.known_users(), parse_configs(config or ())
     listeners, super_users = listening.listener or (), listening.super_user or ()
     access = Access.of_cluster(listeners, who, "", super_users, listening.tls)
     shown = {**access.properties(host, [0] * len(access.listeners)), **configs}
-    listening.check_reach(shown, host, port)
+    listening.check_reach(shown)
     asked = Shape(
         brokers=brokers, log_dirs=log_dirs, racks=parse_names(racks, "--racks") if racks is not None else None
     )
