@@ -8,9 +8,8 @@ import typer
 
 from restow.cli.pipeline.options import PipelineOptions
 from restow.cli.shared.frame import Answer
-from restow.cli.shared.tables import Column, draw_rows, number, word
+from restow.cli.shared.tables import draw_rows, numbers, sizes, word, words
 from restow.pipeline.running import STATISTICS, check_statistic
-from restow.sizes import human_bytes
 from restow.text_files import write_text
 
 if TYPE_CHECKING:
@@ -84,16 +83,16 @@ def _write_plans(found: Any, folder: str | None) -> int:
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
     columns = (
-        Column("cluster", "cluster", word, left=True),
-        Column("urgency", "urgency", number),
-        Column("because", "because", word, left=True),
-        Column("brokers", "brokers", number),
-        Column("replicas", "replicas", number),
-        Column("disk_before", "disk now", number),
-        Column("disk_after", "disk then", number),
-        Column("moves", "moves", number),
-        Column("copied", "to copy", human_bytes),
-        Column("ratio", "÷ least", number),
+        words("cluster"),
+        numbers("urgency"),
+        words("because"),
+        numbers("brokers"),
+        numbers("replicas"),
+        numbers("disk_before", "disk now"),
+        numbers("disk_after", "disk then"),
+        numbers("moves"),
+        sizes("copied", "to copy"),
+        numbers("ratio", "÷ least"),
     )
     draw_rows(console, columns, rows)
     for row in rows:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from restow.cli.pipeline.options import PipelineOptions
 from restow.cli.pipeline.pipeline_run import LimitOptions
 from restow.cli.shared.frame import Answer
-from restow.cli.shared.tables import Column, draw_rows, moment, number, word
-from restow.sizes import human_bytes
+from restow.cli.shared.tables import draw_rows, moments, numbers, sizes, words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,16 +42,16 @@ def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
     from restow.pipeline.findings import note
 
     columns = (
-        Column("cluster", "cluster", word, left=True),
-        Column("measure", "what", word, left=True),
-        Column("broker", "broker", number),
-        Column("log_dir", "log dir", word, left=True),
-        Column("now", "now", human_bytes),
-        Column("limit", "limit", human_bytes),
-        Column("growth", "growth a day", human_bytes),
-        Column("passes", "passes", moment),
-        Column("soonest", "soonest", moment),
-        Column("latest", "latest", moment),
-        Column("note", "why not", word, left=True),
+        words("cluster"),
+        words("measure", "what"),
+        numbers("broker"),
+        words("log_dir", "log dir"),
+        sizes("now"),
+        sizes("limit"),
+        sizes("growth", "growth a day"),
+        moments("passes"),
+        moments("soonest"),
+        moments("latest"),
+        words("note", "why not"),
     )
     draw_rows(console, columns, [row | {"note": note(row)} for row in rows])

@@ -17,7 +17,7 @@ from restow.cli.pipeline.options import (
 )
 from restow.cli.shared.flags import parse_names
 from restow.cli.shared.frame import Answer
-from restow.cli.shared.tables import Column, draw_rows, number, word
+from restow.cli.shared.tables import draw_rows, numbers, word, words
 from restow.errors import InvalidInput
 from restow.text_files import write_text
 
@@ -112,21 +112,21 @@ def _made(spark: SparkOptions, names: Sequence[str], groups: int, output: TableO
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
     columns = (
-        Column("group", "group", word, left=True),
-        Column("assignor", "assignor", word, left=True),
-        Column("members", "members", number),
-        Column("partitions", "partitions", number),
-        Column("skew_now", "skew now", number),
-        Column("skew", "skew then", number),
-        Column("lag_skew_now", "lag skew now", number),
-        Column("lag_skew", "lag skew then", number),
-        Column("most_lag", "most lag", number),
-        Column("cross_rack_now", "far now", number),
-        Column("cross_rack", "far then", number),
-        Column("moved", "moved", number),
-        Column("without_owner_s", "idle s", number),
-        Column("replayed", "replayed", number),
-        Column("replayed_without_owner_s", "idle s", number),
+        words("group"),
+        words("assignor"),
+        numbers("members"),
+        numbers("partitions"),
+        numbers("skew_now", "skew now"),
+        numbers("skew", "skew then"),
+        numbers("lag_skew_now", "lag skew now"),
+        numbers("lag_skew", "lag skew then"),
+        numbers("most_lag", "most lag"),
+        numbers("cross_rack_now", "far now"),
+        numbers("cross_rack", "far then"),
+        numbers("moved"),
+        numbers("without_owner_s", "idle s"),
+        numbers("replayed"),
+        numbers("replayed_without_owner_s", "idle s"),
     )
     draw_rows(console, columns, rows)
     for row in rows:

@@ -8,8 +8,7 @@ import typer
 
 from restow.cli.pipeline.options import AsJson, LakeFolder, SparkOptions, documents, opened, plain
 from restow.cli.shared.frame import Answer
-from restow.cli.shared.tables import Column, draw_rows, moment, number, word
-from restow.sizes import human_bytes
+from restow.cli.shared.tables import draw_rows, moments, numbers, sizes, words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,14 +42,14 @@ def command(
 
     def draw(console: Console) -> None:
         columns = (
-            Column("table", "table", word, left=True),
-            Column("cluster", "cluster", word, left=True),
-            Column("version", "version", number),
-            Column("rows", "rows", number),
-            Column("files", "files", number),
-            Column("bytes", "size", human_bytes),
-            Column("first", "first", moment),
-            Column("last", "last", moment),
+            words("table"),
+            words("cluster"),
+            numbers("version"),
+            numbers("rows"),
+            numbers("files"),
+            sizes("bytes", "size"),
+            moments("first"),
+            moments("last"),
         )
         draw_rows(console, columns, rows)
 
@@ -63,11 +62,7 @@ def _snapshots(found: list[tuple[str, TableSnapshot]], *, as_json: bool) -> Answ
     ]
 
     def draw(console: Console) -> None:
-        columns = (
-            Column("as_of", "--as-of", word, left=True),
-            Column("at", "made at", moment),
-            Column("operation", "by", word, left=True),
-        )
+        columns = (words("as_of", "--as-of"), moments("at", "made at"), words("operation", "by"))
         draw_rows(console, columns, rows)
 
     return Answer(document=lambda: {"snapshots": plain(rows)}, draw=draw, as_json=as_json)

@@ -12,9 +12,9 @@ from restow.cli.pipeline.options import SparkOptions, TableOutput, documents, wa
 from restow.cli.runs.flags import JournalFolder, PaceOptions
 from restow.cli.shared.flags import parse_names
 from restow.cli.shared.frame import Answer
-from restow.cli.shared.tables import Column, draw_rows, moment, number, share, word
+from restow.cli.shared.tables import Column, draw_rows, moments, numbers, share, sizes, word, words
 from restow.errors import InvalidInput
-from restow.sizes import human_bytes, human_duration
+from restow.sizes import human_duration
 from restow.text_files import write_text
 
 if TYPE_CHECKING:
@@ -201,18 +201,18 @@ def _without_infinity(row: dict[str, Any]) -> dict[str, Any]:
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
     columns: tuple[Column, ...] = (
-        Column("cluster", "cluster", word, left=True),
-        Column("throttle", "throttle", word, left=True),
-        Column("start", "start", moment),
-        Column("what_if", "what if", word, left=True),
+        words("cluster"),
+        words("throttle"),
+        moments("start"),
+        words("what_if", "what if"),
         Column("p10", "P10", human_duration),
         Column("p50", "P50", human_duration),
         Column("p90", "P90", human_duration),
-        Column("impact", "impact", human_bytes),
+        sizes("impact"),
         Column("fullest", "fullest dir", share),
-        Column("with_problems", "with problems", number),
+        numbers("with_problems", "with problems"),
         Column("frontier", "frontier", lambda yes: "yes" if yes else ""),
-        Column("limited_by", "limited by", word, left=True),
+        words("limited_by", "limited by"),
     )
     if not any(row["what_if"] for row in rows):
         columns = tuple(each for each in columns if each.name != "what_if")

@@ -10,7 +10,7 @@ import typer
 from restow.cli.pipeline.options import PipelineOptions, plain
 from restow.cli.shared.frame import Answer
 from restow.cli.shared.options import section
-from restow.cli.shared.tables import Column, draw_rows, number, word
+from restow.cli.shared.tables import Column, draw_rows, numbers, word, words
 from restow.errors import InvalidInput
 from restow.pipeline.running import STATISTICS, check_statistic
 from restow.sizes import count, human_bytes, milliseconds, parse_rate
@@ -150,14 +150,14 @@ def _most_uneven(skew: Any) -> Any:
 def draw_skew(console: Console, rows: list[dict[str, Any]]) -> None:
     """Draw the table of skew, for this command and `restow pipeline skew`."""
     columns = (
-        Column("cluster", "cluster", word, left=True),
-        Column("dimension", "of", word, left=True),
-        Column("member", "which", word, left=True),
-        Column("measure", "measure", word, left=True),
+        words("cluster"),
+        words("dimension", "of"),
+        words("member", "which"),
+        words("measure"),
         Column("amount", "has", word),
-        Column("share", "× share", number),
-        Column("variation", "variation", number),
-        Column("because", "mostly", word, left=True),
+        numbers("share", "× share"),
+        numbers("variation"),
+        words("because", "mostly"),
     )
     draw_rows(console, columns, [row | _told(row) for row in rows])
 

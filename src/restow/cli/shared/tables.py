@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from restow.cli.shared.drawing import clean, cut, glyphs, is_pipe
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -222,6 +223,23 @@ def share(value: float) -> str:
 
 def moment(value: datetime) -> str:
     return value.strftime("%Y-%m-%d %H:%M")
+
+
+def words(name: str, heading: str = "") -> Column:
+    """Return a column of words or names; its heading is its name unless one is given, as of all of these."""
+    return Column(name, heading or name, word, left=True)
+
+
+def numbers(name: str, heading: str = "") -> Column:
+    return Column(name, heading or name, number)
+
+
+def sizes(name: str, heading: str = "") -> Column:
+    return Column(name, heading or name, human_bytes)
+
+
+def moments(name: str, heading: str = "") -> Column:
+    return Column(name, heading or name, moment)
 
 
 def draw_rows(console: Console, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
