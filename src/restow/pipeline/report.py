@@ -285,7 +285,7 @@ def _fleet(rows: Rows) -> Section:
                         row["error"] or row["because"],
                         f"{row['urgency']:.2f}",
                         *(_count(row[name]) for name in ("brokers", "replicas", "moves")),
-                        "–" if row["copied"] is None else amount(row["copied"]),
+                        _known(row["copied"]),
                         *(_times(row[name]) for name in ("disk_before", "disk_after")),
                     )
                     for row in rows

@@ -11,7 +11,6 @@ from restow.cli.plan.files import PlanFile
 from restow.cli.shared.connection import AsJson
 from restow.cli.shared.frame import Answer
 from restow.cli.shared.tables import LABEL, NUMBER, Grid
-from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,11 +40,8 @@ def command(
 
 def _draw(console: Console, found: PlanComparison) -> None:
     table = Grid(("", LABEL), ("first", NUMBER), ("second", NUMBER))
-    table.add_row("moves", *(f"{each:,}" for each in found.moves))
-    table.add_row("to copy", *map(human_bytes, found.copied_bytes))
-    table.add_row("at least", *("–" if each is None else human_bytes(each) for each in found.bound_bytes))
-    table.add_row("waves", *(f"{each:,}" for each in found.waves))
-    table.add_row("only here", *(f"{len(each):,}" for each in found.only))
+    for row in found.rows():
+        table.add_row(*row)
     console.print(table)
     console.print(f"{found.same:,} partitions go the same way in both, {len(found.different):,} another way")
     if not found.same_start:

@@ -67,12 +67,8 @@ def sentence(told: Rehearsal) -> str:
     copied = f"{count(told.moves, 'partition')}, {human_bytes(told.bytes_to_copy)} to copy"
     if told.seconds.p50 == inf:
         return f"{copied}: it would never end"
-    low, middle, high = (_time(each) for each in (told.seconds.p10, told.seconds.p50, told.seconds.p90))
+    low, middle, high = map(human_duration, (told.seconds.p10, told.seconds.p50, told.seconds.p90))
     return f"{copied}: takes {middle} (P10 {low}, P90 {high})"
-
-
-def _time(seconds: float) -> str:
-    return "forever" if seconds == inf else human_duration(seconds)
 
 
 def _draw_brokers(console: Console, told: Rehearsal) -> None:

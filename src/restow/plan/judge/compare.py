@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow._frozen import frozen
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from restow.model import Plan, TopicPartition
@@ -25,6 +26,16 @@ class PlanComparison:
     only: tuple[tuple[TopicPartition, ...], tuple[TopicPartition, ...]]
     same_start: bool
     """Whether the partitions that both plans move start from the same replicas."""
+
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return a table of what is counted: the name, of the first plan, of the second."""
+        return (
+            ("moves", *(f"{each:,}" for each in self.moves)),
+            ("to copy", *map(human_bytes, self.copied_bytes)),
+            ("at least", *("–" if each is None else human_bytes(each) for each in self.bound_bytes)),
+            ("waves", *(f"{each:,}" for each in self.waves)),
+            ("only here", *(f"{len(each):,}" for each in self.only)),
+        )
 
 
 def compare(first: Plan, second: Plan) -> PlanComparison:

@@ -42,11 +42,7 @@ def _sections(
 ) -> Iterator[Section]:
     rows = [
         ("made", *(link(each.id, plan_address(each.id)) for each in stored)),
-        ("moves", *(f"{each:,}" for each in found.moves)),
-        ("to copy", *map(human_bytes, found.copied_bytes)),
-        ("at least", *("–" if each is None else human_bytes(each) for each in found.bound_bytes)),
-        ("waves", *(f"{each:,}" for each in found.waves)),
-        ("only here", *(f"{len(each):,}" for each in found.only)),
+        *found.rows(),
         *_goals(stored),
     ]
     told = f"{found.same:,} partitions go the same way in both, {len(found.different):,} another way."
