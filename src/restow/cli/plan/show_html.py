@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cli.plan.show_view import limits_of, times
+from restow.cli.plan.show_view import times
 from restow.cli.plan.view import GOAL_HEADS, goal_cells
 from restow.execute.predict.prediction import error_told, range_told
 from restow.html.page import ReportPage, Section, page, paragraph, table
 from restow.html.plots import Line, changes, lines
 from restow.model.showing import plan_tiles
+from restow.plan.explain.view import CHANGE_HEADS, limits_told
 from restow.plan.files.text import digest_of
 from restow.sizes import human_bytes, human_duration
 
@@ -44,7 +45,8 @@ def page_of(
     return page(
         ReportPage(
             title=plan.title or "plan",
-            lead=f"It {times(view, rate)}, if nothing else slows it down. While it runs: {limits_of(plan)}.",
+            lead=f"It {times(view, rate)}, if nothing else slows it down. "
+            f"While it runs: up to {limits_told(plan.limits)}.",
             tiles=tuple(
                 plan_tiles(plan, moves=view.moves, waves=view.waves, bytes_to_copy=view.bytes_to_copy)
             ),
@@ -101,22 +103,9 @@ def _brokers(view: PlanView, told: Explanation | None) -> Section:
         label="bytes of each broker before and after",
     )
     return Section(
-        title=f"Brokers{partly}", note="Bytes before (grey) and after.", parts=(picture, _traffic(view))
-    )
-
-
-def _traffic(view: PlanView) -> str:
-    return table(
-        ("broker", "replicas", "first of", "receives", "sends", "between its log dirs"),
-        [
-            (
-                str(each.broker),
-                f"{each.before.replicas:,} → {each.after.replicas:,}",
-                f"{each.before.preferred:,} → {each.after.preferred:,}",
-                *map(human_bytes, (each.received_bytes, each.sent_bytes, each.dir_bytes)),
-            )
-            for each in view.brokers
-        ],
+        title=f"Brokers{partly}",
+        note="Bytes before (grey) and after.",
+        parts=(picture, table(CHANGE_HEADS, [each.cells() for each in view.brokers])),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from restow.cli.shared.drawing import clean, ends_of, heading, put
 from restow.cli.shared.tables import NUMBER, Grid
 from restow.plan.explain.groups import group_lines
-from restow.plan.explain.view import seconds_at, times_told
+from restow.plan.explain.view import limits_told, seconds_at, times_told
 from restow.plan.files.text import digest_of
 from restow.plan.judge.waves import told
 from restow.sizes import count, human_bytes
@@ -92,7 +92,7 @@ def draw(
         )
         if view.bytes_to_copy:
             put(console, times(view, rate), style="dim")
-        put(console, limits_of(plan), style="dim")
+        put(console, f"up to {limits_told(plan.limits)}", style="dim")
         _draw_brokers(console, view)
         _draw_dirs(console, view)
     draw_leaves(console, plan)
@@ -133,15 +133,6 @@ def times(view: PlanView, rate: int | None) -> str:
     """Return the expected time at this rate, or at some usual ones."""
     found = times_told(view, _rates(rate))
     return f"{'copies in' if found.startswith('under') else 'takes at least'} {found} per broker"
-
-
-def limits_of(plan: Plan) -> str:
-    """Return the limits that hold while the plan is executed."""
-    limits = plan.limits
-    return (
-        f"up to {limits.moves_in:,} in and {limits.moves_out:,} out per broker at a time, "
-        f"{count(limits.extra_copies, 'extra copy')}, log dirs {limits.fill:.0%} full"
-    )
 
 
 def _draw_brokers(console: Console, view: PlanView) -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from restow._frozen import frozen
 from restow.model import ANY_DIR
 from restow.plan.schedule.traffic import Channel, Traffic, Way
-from restow.sizes import human_bytes, human_duration
+from restow.sizes import count, human_bytes, human_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from restow.model import BrokerId, Move, Partition, Plan, Snapshot
+    from restow.model import BrokerId, Limits, Move, Partition, Plan, Snapshot
 
 
 @frozen
@@ -38,6 +38,18 @@ class BrokerChange:
     """Assumes that the first replica leads; if another leads, its broker sends instead."""
     dir_bytes: int
     """Bytes that it copies between its own log dirs."""
+
+    def cells(self) -> tuple[str, ...]:
+        """Return its row in a table with `CHANGE_HEADS`."""
+        return (
+            str(self.broker),
+            f"{self.before.replicas:,} → {self.after.replicas:,}",
+            f"{self.before.preferred:,} → {self.after.preferred:,}",
+            *map(human_bytes, (self.received_bytes, self.sent_bytes, self.dir_bytes)),
+        )
+
+
+CHANGE_HEADS = ("broker", "replicas", "first of", "receives", "sends", "between its log dirs")
 
 
 @frozen
@@ -103,6 +115,14 @@ def seconds_at(view: PlanView, bytes_per_s: float) -> float:
         ways = zip(Way, (each.received_bytes, each.sent_bytes, each.dir_bytes), strict=True)
         traffic.by_channel.update({Channel(way, each.broker): size for way, size in ways})
     return traffic.seconds_at(dict.fromkeys(Way, bytes_per_s)) or 0.0
+
+
+def limits_told(limits: Limits) -> str:
+    """Return the limits that hold while a plan is executed, in words."""
+    return (
+        f"{limits.moves_in:,} in and {limits.moves_out:,} out per broker at a time, "
+        f"{count(limits.extra_copies, 'extra copy')}, log dirs {limits.fill:.0%} full"
+    )
 
 
 def times_told(view: PlanView, rates: Iterable[int]) -> str:

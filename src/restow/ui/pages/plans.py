@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from restow.html.page import Section, link, paragraph, section, table, tiles
 from restow.html.plots import changes
 from restow.model.showing import plan_tiles
-from restow.plan.explain.view import times_told
+from restow.plan.explain.view import CHANGE_HEADS, limits_told, times_told
 from restow.sizes import count, human_bytes
 from restow.ui.addresses import plan_address
 from restow.ui.forms import command_fields, text_field
@@ -164,7 +164,7 @@ def plan_page(
         ("cluster", plan.cluster_id),
         ("digest", found.digest),
         ("takes at least", f"{times_told(found.view, _RATES)} per broker"),
-        ("limits", _limits(plan)),
+        ("limits", limits_told(plan.limits)),
         ("asked for by", str(stored.request.get("who", ""))),
     )
     rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts)
@@ -188,14 +188,6 @@ def plan_page(
         "</section>",
     ]
     return Shown(title=plan.title or stored.title, body="".join(parts))
-
-
-def _limits(plan: Plan) -> str:
-    limits = plan.limits
-    return (
-        f"{limits.moves_in:,} in and {limits.moves_out:,} out per broker at a time, "
-        f"{count(limits.extra_copies, 'extra copy')}, log dirs {limits.fill:.0%} full"
-    )
 
 
 def _sections(plan: Plan, told: Mapping[str, Any]) -> Iterator[Section]:
@@ -238,19 +230,9 @@ def _brokers(brokers: Sequence[BrokerChange]) -> tuple[str, ...]:
         [(f"broker {each.broker}", each.before.size_bytes, each.after.size_bytes) for each in shown],
         label="bytes of each broker before and after",
     )
-    rows = [
-        (
-            str(each.broker),
-            f"{each.before.replicas:,} → {each.after.replicas:,}",
-            f"{each.before.preferred:,} → {each.after.preferred:,}",
-            *map(human_bytes, (each.received_bytes, each.sent_bytes, each.dir_bytes)),
-        )
-        for each in shown
-    ]
-    heads = ("broker", "replicas", "first of", "receives", "sends", "between its log dirs")
     more = len(brokers) - len(shown)
     told = paragraph(f"and {more:,} brokers that change less") if more else ""
-    return picture, table(heads, rows, caption="brokers"), told
+    return picture, table(CHANGE_HEADS, [each.cells() for each in shown], caption="brokers"), told
 
 
 def _moves(stored: StoredPlan, plan: ShownPlan, found: Paged[ShownMove], wanted: MoveFilter) -> str:
