@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +16,6 @@ from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from multiprocessing.pool import Pool
 
     from rich.console import Console
 
@@ -49,6 +47,8 @@ _MOST_RUNS = 10_000_000
 _LARGEST_SEED = 2**63 - 1
 _LOOK_EVERY_S = 0.2
 _SHOWN_EVENTS = 25
+_FEW_RUNS = 4
+"""More runs than these per process are worth a short one before them."""
 
 
 @frozen
@@ -188,59 +188,38 @@ def _all_ended(
     scenarios: Sequence[Scenario], trace: str | None, *, shrink: bool, quiet: bool
 ) -> Iterator[SimulatedRun | None]:
     """Yield the runs in the order of their seeds, and None at the end if ctrl-C came first."""
-    from multiprocessing import TimeoutError as TimeoutOfPool
-
     from restow.cli.shared.signals import told_to_stop_here
+    from restow.sim.run import warm_up
+    from restow.sim.spread import spread
 
     processes = min(len(scenarios), os.cpu_count() or 1)
-    with (
-        told_to_stop_here() as told,
-        _pool(processes) as pool,
-        _Progress(len(scenarios), quiet=quiet) as progress,
-    ):
-        results = pool.imap(_run, [(each, trace, shrink) for each in scenarios])
-        for _ in scenarios:
-            while not told.is_set():
-                try:
-                    run = results.next(timeout=_LOOK_EVERY_S)
-                    break
-                except TimeoutOfPool:
+    with told_to_stop_here() as told, _Progress(len(scenarios), quiet=quiet) as progress:
+        if len(scenarios) > _FEW_RUNS * processes:
+            warm_up()
+        tasks = [(each, trace, shrink) for each in scenarios]
+        with closing(spread(_run, tasks, processes=processes, look_every_s=_LOOK_EVERY_S)) as runs:
+            for run in runs:
+                if told.is_set():
+                    yield None
+                    return
+                if run is None:
                     progress.show()
-            else:
-                yield None
-                return
-            progress.note(run)
-            yield run
-
-
-@contextmanager
-def _pool(processes: int) -> Iterator[Pool]:
-    """Processes that simulate. They leave ctrl-C to this one, which ends them."""
-    from multiprocessing import get_context
-
-    pool = get_context("spawn").Pool(processes, initializer=_ignore_interrupt)
-    try:
-        yield pool
-    finally:
-        pool.terminate()
-        pool.join()
-
-
-def _ignore_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+                else:
+                    progress.note(run)
+                    yield run
 
 
 def _run(task: tuple[Scenario, str | None, bool]) -> SimulatedRun:
-    """Simulate one scenario in a process of the pool."""
+    """Simulate one scenario in a process that ends with it."""
     from restow.sim import run as simulation
     from restow.sim.shrink import shrink
 
     scenario, trace, wants_shrink = task
     if trace is None:
-        report = simulation.simulate_safely(scenario)
+        report = simulation.simulate_safely(scenario, leave_garbage=True)
     else:
         with open(trace, "w", encoding="utf-8") as file:  # noqa: PTH123
-            report = simulation.simulate_safely(scenario, trace=file)
+            report = simulation.simulate_safely(scenario, trace=file, leave_garbage=True)
     needed = None
     if wants_shrink and report.violations:
         found = shrink(scenario, lambda each: bool(simulation.simulate_safely(each).violations))

@@ -161,14 +161,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Do nothing, because there is no selector to wake."""
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
+def run(main: Coroutine[Any, Any, T], *, leave_garbage: bool = False) -> T:
     """Run it to its end in virtual time and return its result.
 
-    The cycles of a run are removed at its end, while everything older is excluded and costs nothing.
+    The cycles of a run are removed at its end, while everything older is excluded and costs nothing. Leave
+    them in a process that ends anyway.
     """
     with rare_garbage_collection(_LOOK_FOR_GARBAGE_EVERY):
         try:
             with asyncio.Runner(loop_factory=VirtualLoop) as runner:
                 return runner.run(main)
         finally:
-            gc.collect()
+            if not leave_garbage:
+                gc.collect()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from enum import IntEnum
+from functools import cache
 from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,6 +41,8 @@ _STAND_TOGETHER = {
     for each in definition.synonyms
 }
 """Broker configs that state the same value in other units, by each name."""
+_SYNONYMS = {name: tuple(it.name for it in each.synonyms) for name, each in TOPIC_CONFIGS.items()}
+"""The broker configs that state the default of a topic config, the nearest first."""
 _COMPRESSIONS = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 """By compression.type; `producer` is not among them."""
 
@@ -210,18 +213,25 @@ class BrokerConfigs:
         return self._describe_topic(own, None)
 
     def _describe_topic(self, own: Mapping[str, str], names: Iterable[str] | None) -> tuple[ConfigEntry, ...]:
+        stated = self._stated_names()
         return tuple(
-            _entry(
+            _topic_default(each.name)
+            if each.name not in own and stated.isdisjoint(_SYNONYMS[each.name])
+            else _entry(
                 each,
                 next(self._stated_for_topic(each, own)).value,
                 (
                     *((Stated(each.name, own[each.name], ConfigSource.TOPIC),) if each.name in own else ()),
-                    *self._shown(tuple(it.name for it in each.synonyms)),
+                    *self._shown(_SYNONYMS[each.name]),
                 ),
                 read_only=False,
             )
             for each in _chosen(TOPIC_CONFIGS, names)
         )
+
+    def _stated_names(self) -> frozenset[str]:
+        """Return the names of the broker configs that have another source than the default."""
+        return frozenset().union(*(layer for _, layer in self._layers()))
 
     def describe_broker(self, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
         """Return this broker's configs: all, or the named ones that exist."""
@@ -263,10 +273,8 @@ class BrokerConfigs:
             for name in names
             if name in layer
         ]
-        defaults = [(name, BROKER_CONFIGS[name].default) for name in names]
-        stated += [Stated(name, text, ConfigSource.DEFAULT) for name, text in defaults if text is not None]
-        first = nearest or next(iter(names), None)
-        return tuple(dropwhile(lambda it: it.name != first, stated))
+        stated += _defaults_of(names)
+        return _from(nearest or next(iter(names), None), stated)
 
     def _layers(self) -> tuple[tuple[ConfigSource, Mapping[str, str]], ...]:
         return (
@@ -319,6 +327,23 @@ def _entry(
 ) -> ConfigEntry:
     source = shown[0].source if shown else ConfigSource.DEFAULT
     return ConfigEntry(definition.name, value, source, definition.type, read_only, shown)
+
+
+def _defaults_of(names: tuple[str, ...]) -> list[Stated]:
+    defaults = [(name, BROKER_CONFIGS[name].default) for name in names]
+    return [Stated(name, text, ConfigSource.DEFAULT) for name, text in defaults if text is not None]
+
+
+def _from(nearest: str | None, stated: list[Stated]) -> tuple[Stated, ...]:
+    return tuple(dropwhile(lambda it: it.name != nearest, stated))
+
+
+@cache
+def _topic_default(name: str) -> ConfigEntry:
+    """Return the description of a config that is set neither for a topic nor for the broker."""
+    definition, names = TOPIC_CONFIGS[name], _SYNONYMS[name]
+    shown = _from(next(iter(names), None), _defaults_of(names))
+    return _entry(definition, definition.default, shown, read_only=False)
 
 
 def _in_units(synonym: Synonym, text: str) -> str:

@@ -7,6 +7,7 @@ Not supported: documentation of configs; loggers.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from restow.cluster.broker.topic_rules import TopicRefused
@@ -61,7 +62,9 @@ async def _entries(asked: Message, context: RequestContext) -> tuple[ConfigEntry
     return configs.describe_broker(names)
 
 
+@lru_cache(maxsize=4096)
 def _config(it: ConfigEntry, *, synonyms: bool) -> Message:
+    """Return a config's part of a response. Most configs are the same whenever somebody asks."""
     return _Config(
         name=it.name,
         value=None if it.sensitive else it.value,

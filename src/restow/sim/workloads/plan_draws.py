@@ -6,12 +6,12 @@ They leave the topic alone that another workload moves: it expects the replicas 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.model import ANY_DIR
-from restow.plan import plan
 from restow.plan.pin import Target, plan_from_targets
-from restow.plan.request.request import RequestedLimits
+from restow.plan.planning import make_plan
+from restow.plan.request.request import PlanRequest, RequestedLimits
 from restow.sim.workloads.reassigning import TOPIC as MOVED
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_TARGETS = 8
+_MOST_SEARCH_STEPS = 60
+"""A plan that is nearly as good as can be does as well here, and takes a tenth of the time."""
 
 
 def pick(chance: Chance, choices: Sequence[T]) -> T:
@@ -58,26 +60,27 @@ def _broker(snapshot: Snapshot, chance: Chance) -> int:
     return pick(chance, [broker.id for broker in snapshot.brokers])
 
 
-def _made(snapshot: Snapshot, chance: Chance, **request: object) -> Plan:
+def _made(snapshot: Snapshot, chance: Chance, **request: Any) -> Plan:
     limits = _limits(chance)
-    return plan(
-        snapshot,
-        extra_copies=limits.extra_copies,
-        moves_in=limits.moves_in,
-        moves_out=limits.moves_out,
-        exclude_topics=MOVED,
-        seconds=math.inf,
-        seed=chance.randrange(1000),
-        **request,  # type: ignore[arg-type]
+    asked = PlanRequest(except_topics=(MOVED,), seed=chance.randrange(1000), **request)
+    made = make_plan(
+        snapshot, None, asked, limits=limits, seconds=math.inf, told_to_stop=_after(_MOST_SEARCH_STEPS)
     )
+    return made.plan
+
+
+def _after(calls: int) -> Callable[[], bool]:
+    """Return a function that says True after so many calls. Time would make plans depend on the machine."""
+    left = iter(range(calls))
+    return lambda: next(left, None) is None
 
 
 def _drain(snapshot: Snapshot, chance: Chance) -> Plan:
-    return _made(snapshot, chance, drain=_broker(snapshot, chance))
+    return _made(snapshot, chance, drain=frozenset([_broker(snapshot, chance)]))
 
 
 def _demote(snapshot: Snapshot, chance: Chance) -> Plan:
-    return _made(snapshot, chance, demote=_broker(snapshot, chance))
+    return _made(snapshot, chance, demote=frozenset([_broker(snapshot, chance)]))
 
 
 def _balance(snapshot: Snapshot, chance: Chance) -> Plan:
@@ -86,7 +89,7 @@ def _balance(snapshot: Snapshot, chance: Chance) -> Plan:
 
 def _change_replication_factor(snapshot: Snapshot, chance: Chance) -> Plan:
     topic = pick(chance, [topic.name for topic in snapshot.topics if topic.name != MOVED])
-    return _made(snapshot, chance, replication_factor={topic: 2 + chance.randrange(3)})
+    return _made(snapshot, chance, replication_factors={topic: 2 + chance.randrange(3)})
 
 
 def random_targets(snapshot: Snapshot, chance: Chance) -> Plan:

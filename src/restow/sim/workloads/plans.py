@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from restow.client import ConfigResource, NewTopic
 from restow.errors import RestowError
-from restow.execute.journal.journal import FILE_NAME
-from restow.execute.journal.ledger import NotARun
+from restow.execute.journal.journal import FILE_NAME, parse_entries
+from restow.execute.journal.ledger import NotARun, ledger_of
+from restow.execute.journal.runs import Run
 from restow.execute.progress.status import RunEvent, RunListener
 from restow.execute.repair import doctor
 from restow.execute.run import start
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from restow.client import GroupLockHolder, KafkaAdmin
-    from restow.execute.journal.runs import Run, Runs
+    from restow.execute.journal.runs import Runs
     from restow.execute.progress.outcome import RunOutcome
     from restow.execute.run.options import RunOptions
     from restow.execute.run.start import RunContext
@@ -87,7 +88,7 @@ class Planning(Workload):
         self._undoes_all = False
         self._undos: dict[str, bool] = {}
         """The undos by name, and whether each was to bring back all or only what is possible."""
-        self._read: dict[str, tuple[int, Run]] = {}
+        self._read: dict[str, _KnownJournal] = {}
         self._count = 0
 
     async def start(self) -> None:
@@ -350,8 +351,37 @@ class Planning(Workload):
         """Return all runs, oldest first; read only the journals that have changed."""
         runs = self._get_runs()
         for name in runs.names():
-            size = self._disk.open(f"{runs.path(name)}/{FILE_NAME}").size
-            if self._read.get(name, (0, None))[0] != size:
+            path = f"{runs.path(name)}/{FILE_NAME}"
+            known = self._read.get(name)
+            if known is None or known.size != self._disk.open(path).size:
                 with suppress(NotARun):
-                    self._read[name] = size, runs.get(name)
-        return sorted((run for _, run in self._read.values()), key=lambda run: run.age)
+                    self._read[name] = _read_on(known, self._disk.read_bytes(path), name, runs.path(name))
+        return sorted((known.run for known in self._read.values()), key=lambda run: run.age)
+
+
+class _KnownJournal(NamedTuple):
+    """A journal as it was read last."""
+
+    run: Run
+    size: int
+    sound: bytes
+    entries: int
+
+
+def _read_on(known: _KnownJournal | None, data: bytes, name: str, folder: str) -> _KnownJournal:
+    """Read what a journal has more than it had. It is read after every request, and only grows, as a rule."""
+    if known is None or not data.startswith(known.sound):
+        entries, sound = parse_entries(data, folder)
+        return _KnownJournal(
+            Run(name, folder, ledger_of(entries, folder)), len(data), data[:sound], len(entries)
+        )
+    entries, sound = parse_entries(data[len(known.sound) :], folder, known.entries)
+    ledger = known.run.ledger
+    for entry in entries:
+        ledger = ledger.after(entry)
+    return _KnownJournal(
+        Run(name, folder, ledger),
+        len(data),
+        data[: len(known.sound) + sound],
+        known.entries + len(entries),
+    )
