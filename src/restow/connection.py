@@ -24,7 +24,7 @@ from restow.client.property_files import from_mapping
 from restow.execute import running
 from restow.execute.journal.runs import predictions_told, throttles_on
 from restow.runtime.loop import LoopThread
-from restow.snapshot.capture import snapshot
+from restow.snapshot.capturing import snapshot
 from restow.verify import verify
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.cli.app import run
-from restow.cli.cluster.status_view import unseen
+from restow.cli.shared.unseen import unseen
 from restow.snapshot.text import dumps
 from tests.unit.plan.clusters import snapshot
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from restow._frozen import frozen
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.tables import LABEL, NAME, NUMBER, Grid
+from restow.cli.shared.unseen import hidden
 from restow.client import BrokerError, ClientError
 from restow.model import TopicPartition
-from restow.sizes import count, human_bytes, some
+from restow.sizes import count, human_bytes
 from restow.snapshot import hidden_topics
 from restow.wire.error_codes import ErrorCode
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from restow.client import BrokerLogDirs, ClusterView, KafkaAdmin, PartitionReassignment
-    from restow.model import BrokerId, Snapshot, Topic
+    from restow.model import BrokerId, Topic
 
 _PATIENCE_S = 5.0
 """How much longer than most others a broker may take to tell its sizes."""
@@ -237,21 +238,3 @@ def _remarks(status: Status) -> Iterator[str]:
         for state, paths in (("cordoned", line.cordoned), ("failed", line.failed)):
             if paths:
                 yield f"broker {line.id}, {state} log dirs: {clean(', '.join(paths))}"
-
-
-def unseen(snapshot: Snapshot) -> Iterator[str]:
-    """Yield one sentence for each missing part, with the reason."""
-    yield from hidden(snapshot.hidden_topics)
-    if snapshot.denied:
-        yield f"not allowed to see everything: {clean(some(snapshot.denied))} would be needed"
-    if snapshot.unanswered:
-        yield f"no answer about log dirs from brokers {some(snapshot.unanswered)}"
-
-
-def hidden(topics: Sequence[str]) -> Iterator[str]:
-    """Yield at most one sentence: the topics that every command leaves out."""
-    if topics:
-        yield (
-            f"{count(len(topics), 'topic')} cannot be seen, because DESCRIBE on "
-            f"{'it' if len(topics) == 1 else 'them'} is not allowed: {clean(some(topics))}"
-        )

@@ -36,7 +36,7 @@ class SnapshotSource:
 
     def read(self) -> Snapshot:
         """Return the snapshot, and warn about the parts that it could not read."""
-        from restow.cli.cluster.status_view import unseen
+        from restow.cli.shared.unseen import unseen
 
         found = self._read()
         for each in unseen(found):
@@ -44,11 +44,13 @@ class SnapshotSource:
         return found
 
     def _read(self) -> Snapshot:
-        from restow.runtime.clock import SystemClock
-        from restow.snapshot import capture_with_groups, read_snapshot
-
         if self.snapshot is not None:
+            from restow.snapshot import read_snapshot
+
             return read_snapshot(self.snapshot)
         if self.bootstrap is None:
             raise InvalidInput("say where the cluster is: --bootstrap-server HOST:PORT, or --snapshot FILE")
+        from restow.runtime.clock import SystemClock
+        from restow.snapshot import capture_with_groups
+
         return on_cluster(self.bootstrap, lambda admin: capture_with_groups(admin, SystemClock()))
