@@ -16,7 +16,7 @@ import numpy as np
 from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
-from restow.plan.exactly import exactly
+from restow.plan.exactly import solve_exactly
 from restow.plan.explain.reasons import Reasons
 from restow.plan.goals import DEFAULT_BAND
 from restow.plan.judge.bound import Bound, least_bytes, with_prices
@@ -80,18 +80,17 @@ def propose(
     if old is not None:
         asked = replace(asked, problem=begun(asked, old))
     bound = least_bytes(asked)
-    solution = solve(
-        asked.problem,
-        out_of_time,
-        enough_bytes=bound.least_bytes,
-        tell=silent if tell is None else lambda progress: tell(progress, bound),
-    )
+    heard = silent if tell is None else lambda progress: tell(progress, bound)
+    if _asks_exactly(asked):
+        solution, least = solve_exactly(asked.problem, bound.least_bytes, out_of_time, heard)
+    else:
+        solution, least = solve(asked.problem, out_of_time, enough_bytes=bound.least_bytes, tell=heard), 0.0
     if solution.homeless.size:
         raise InvalidInput(_homeless(asked, solution))
-    bound = _better_bound(asked, bound, solution, out_of_time)
-    if _asks_exactly(asked):
-        solution, least = exactly(asked.problem, solution, bound.least_bytes, out_of_time)
-        bound = bound if least <= bound.least_bytes else Bound(least, HOW_WHOLE)
+    if least > bound.least_bytes:
+        bound = Bound(least, HOW_WHOLE)
+    else:
+        bound = _better_bound(asked, bound, solution, out_of_time)
     changed = changed_by(asked, solution)
     banned = np.zeros(len(asked.arrays.names), dtype=bool)
     choose_part = request.most_bytes is not None or request.most_moves is not None or _worse(asked, solution)

@@ -17,6 +17,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from restow.plan.search import Problem
     from restow.plan.search.problem import Bools, Floats, Ints
@@ -26,7 +27,9 @@ _SOLVES = find_spec("highspy") is not None
 # So many partitions × brokers at most, and so many branches: the same plan on every machine.
 _MOST_PLACES, _MOST_BRANCHES = 1_000, 200
 # How near to the optimum is near enough, and what the solver's tolerance may be worth at the most.
-_GAP, _TOLERANCE = 1e-6, 1e-6
+_GAP, _TOLERANCE = 5e-5, 1e-6
+NEAR = 1.005
+"""A placement that copies this many times the bound ends the solver's work once it would have to branch."""
 
 
 class Whole(NamedTuple):
@@ -67,17 +70,28 @@ def can_be_whole(problem: Problem) -> bool:
     )
 
 
-def least_as_whole(problem: Problem, out_of_time: Callable[[], bool]) -> Whole | None:
-    """Return what the program proves, if it is feasible."""
+def least_as_whole(
+    problem: Problem,
+    out_of_time: Callable[[], bool],
+    *,
+    start: tuple[Ints, Ints] | None = None,
+    enough_bytes: float = 0.0,
+) -> Whole | None:
+    """Return what the program proves, if it is feasible.
+
+    `start` is a placement in band, with its leaders: the solver only has to find a better one, or that there
+    is none. It stops at a placement that copies `enough_bytes` or fewer.
+    """
     partitions, brokers = len(problem.leader), len(problem.rack)
     x = np.arange(partitions * brokers).reshape(partitions, brokers)
     y = x + x.size
     program = _program(problem, x, y)
-    found = _solved(program, out_of_time)
+    begin = None if start is None else _values(program, problem, x, y, *start)
+    found = _solved(program, out_of_time, begin, enough_bytes)
     if found is None:
         return None
     bound, values = found
-    least = max(bound - _TOLERANCE * abs(bound), 0.0)
+    least = max(bound - _TOLERANCE * max(abs(bound), float(program.cost.max())), 0.0)
     if not len(values):
         return Whole(least, problem.home[:0], problem.leader[:0])
     return Whole(least, *_placed(problem, values[x] > 0.5, values[y]))
@@ -86,8 +100,11 @@ def least_as_whole(problem: Problem, out_of_time: Callable[[], bool]) -> Whole |
 def _program(problem: Problem, x: Ints, y: Ints) -> _Program:
     counts, racks = np.diff(problem.offsets), int(problem.rack.max()) + 1
     part_of = np.repeat(np.arange(len(counts)), counts)
-    z = np.arange(len(counts) * racks).reshape(len(counts), racks) + 2 * x.size
-    program = _Program(2 * x.size + z.size)
+    in_rack = [np.flatnonzero(problem.rack == rack) for rack in range(racks)]
+    wanted = _racks_to_span(problem)
+    doubled = (wanted > 1) & (wanted < counts)
+    program = _Program(2 * x.size + int(doubled.sum()) * racks)
+    z: Ints = 2 * x.size + (np.cumsum(doubled) - 1)[:, None] * racks + np.arange(racks)
     _say_where(problem, part_of, program, x, y)
     for partition, count in enumerate(counts.tolist()):
         program.add(x[partition], 1.0, count, count)
@@ -96,20 +113,42 @@ def _program(problem: Problem, x: Ints, y: Ints) -> _Program:
             program.add(
                 np.array([y[partition, broker], x[partition, broker]]), np.array([1.0, -1.0]), -1.0, 0.0
             )
+        if wanted[partition] <= 1:
+            continue
+        for rack, brokers in enumerate(in_rack):
+            there = x[partition, brokers]
+            if not doubled[partition]:
+                if len(there) > 1:
+                    program.add(there, 1.0, 0.0, 1.0)
+                continue
+            one = np.concatenate(([1.0], np.full(len(there), -1.0)))
+            program.add(np.concatenate(([z[partition, rack]], there)), one, -np.inf, 0.0)
+        if doubled[partition]:
+            program.add(z[partition], 1.0, float(wanted[partition]), racks)
+    _keep_bands(problem, part_of, program, x, y)
+    return program
+
+
+def _racks_to_span(problem: Problem) -> Ints:
+    """Return how many racks each partition has to span: what has to move comes into racks of its own, and
+    the others stay doubled, if they are.
+    """
+    wanted = problem.racks_wanted.copy()
+    for partition in range(len(wanted)):
         slots = slice(int(problem.offsets[partition]), int(problem.offsets[partition + 1]))
         rests = (problem.home[slots] >= 0) & ~problem.forced[slots]
         spanned = len(np.unique(problem.rack[problem.home[slots][rests]]))
-        # What has to move comes into racks of its own. The others stay doubled, if they are.
-        wanted = min(int(problem.racks_wanted[partition]), spanned + int((~rests).sum()))
-        if wanted <= 1:
-            continue
-        for rack in range(racks):
-            there = x[partition, problem.rack == rack]
-            one = np.concatenate(([1.0], np.full(len(there), -1.0)))
-            program.add(np.concatenate(([z[partition, rack]], there)), one, -np.inf, 0.0)
-        program.add(z[partition], 1.0, wanted, racks)
-    _keep_bands(problem, part_of, program, x, y)
-    return program
+        wanted[partition] = min(int(wanted[partition]), spanned + int((~rests).sum()))
+    return wanted
+
+
+def _values(program: _Program, problem: Problem, x: Ints, y: Ints, holder: Ints, leader: Ints) -> Floats:
+    """Return a placement and its leaders as values of the columns; those of racks are left to the solver."""
+    values = np.zeros(len(program.cost))
+    part_of = np.repeat(np.arange(len(leader)), np.diff(problem.offsets))
+    values[x[part_of, holder]] = 1.0
+    values[y[np.arange(len(leader)), holder[leader]]] = 1.0
+    return values[: 2 * x.size]
 
 
 def _say_where(problem: Problem, part_of: Ints, program: _Program, x: Ints, y: Ints) -> None:
@@ -150,7 +189,9 @@ def _keep_bands(problem: Problem, part_of: Ints, program: _Program, x: Ints, y: 
             program.add(x[:, broker], (problem.following[:, 0] + own[:, broker]) / unit[0], 0.0, room)
 
 
-def _solved(program: _Program, out_of_time: Callable[[], bool]) -> tuple[float, Floats] | None:
+def _solved(
+    program: _Program, out_of_time: Callable[[], bool], begin: Floats | None, enough_bytes: float
+) -> tuple[float, Floats] | None:
     """Return the bytes that are proven and the values of the columns, none if it found no placement."""
     import highspy
 
@@ -169,10 +210,23 @@ def _solved(program: _Program, out_of_time: Callable[[], bool]) -> tuple[float, 
         ("threads", 1),
         ("mip_rel_gap", _GAP),
         ("mip_max_nodes", _MOST_BRANCHES),
+        ("objective_target", enough_bytes / unit),
+        # With a placement to begin with, these look in vain.
+        ("mip_heuristic_run_feasibility_jump", begin is None),
+        ("mip_allow_restart", begin is None),
+        ("mip_heuristic_run_rins", begin is None),
     ):
         solver.setOptionValue(name, value)
-    solver.cbMipInterrupt.subscribe(lambda event: event.interrupt(out_of_time()))
+
+    def look(event: Any) -> None:
+        seen = event.data_out
+        near = seen.mip_node_count > 0 and seen.mip_primal_bound <= seen.mip_dual_bound * NEAR
+        event.interrupt(near or out_of_time())
+
+    solver.cbMipInterrupt.subscribe(look)
     solver.passModel(model)
+    if begin is not None:
+        solver.setSolution(len(begin), np.arange(len(begin), dtype=np.int32), begin)
     solver.run()
     info = solver.getInfo()
     if solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible or not np.isfinite(

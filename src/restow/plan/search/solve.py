@@ -88,13 +88,18 @@ def solve(
     *,
     enough_bytes: float = 0.0,
     tell: Callable[[Progress], None] = silent,
+    hasty: bool = False,
 ) -> Solution:
-    """Return the best assignment found. With `enough_bytes` or fewer copied, it looks for no savings."""
-    with as_if_compiled(few=len(problem.home) <= FEW):
-        return _solve(problem, Watch(out_of_time, tell), enough_bytes)
+    """Return the best assignment found. With `enough_bytes` or fewer copied, it looks for no savings.
+
+    In a small cluster, a `hasty` search ends soon: another method goes on from there.
+    """
+    tiny = hasty or len(problem.home) <= FEW
+    with as_if_compiled(few=tiny):
+        return _solve(problem, Watch(out_of_time, tell), enough_bytes, tiny, hasty)
 
 
-def _solve(problem: Problem, watch: Watch, enough_bytes: float) -> Solution:
+def _solve(problem: Problem, watch: Watch, enough_bytes: float, tiny: bool, hasty: bool) -> Solution:
     out_of_time = watch.out_of_time
     if not COMPILES and len(problem.home) >= _LARGE:
         log.warning("planning is faster with numba: pip install 'restow[plan]'")
@@ -107,13 +112,12 @@ def _solve(problem: Problem, watch: Watch, enough_bytes: float) -> Solution:
         movers = np.concatenate((movers, begin_with(problem, space, state)))
         if kept := as_begun(problem, scaled, state):
             return kept
-    tiny = len(problem.home) <= FEW
     prices = None
     if not tiny:
         prices = _bring_into_bands(problem, scaled, state, movers, watch, enough_bytes)
     leader = choose(problem, scaled, state.holder, trades=not tiny)
     watch.say("leaders and small changes", problem, space, state)
-    holder, leader = improve(problem, scaled, state.holder, leader, out_of_time, enough_bytes)
+    holder, leader = improve(problem, scaled, state.holder, leader, out_of_time, enough_bytes, hasty=hasty)
     wrong = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load)
     return Solution(
         holder=holder,

@@ -40,16 +40,18 @@ def improve(
     leader: Ints,
     out_of_time: Callable[[], bool],
     enough_bytes: float,
+    *,
+    hasty: bool = False,
 ) -> tuple[Ints, Ints]:
-    """Return the given solution, or a better one.
+    """Return the given solution, or a better one. A `hasty` search is a short tabu search and no more.
 
     A small cluster is searched until it is in band at hardly more bytes than the minimum. Then, and in larger
     ones at once, simulated annealing goes on while a broker is out of band. At first only leaders change,
     which copies nothing: for half of the time. In a very large one nothing else changes.
     """
     if len(holder) <= _SMALL:
-        holder, leader = _improve_small(problem, scaled, holder, leader, out_of_time, enough_bytes)
-        if len(holder) <= FEW or not COMPILES:
+        holder, leader = _improve_small(problem, scaled, holder, leader, out_of_time, enough_bytes, hasty)
+        if hasty or len(holder) <= FEW or not COMPILES:
             return holder, leader
     limited = any(
         limit is not None and len(limit) for limit in (problem.topic_replicas, problem.topic_leaders)
@@ -99,13 +101,14 @@ def _improve_small(
     leader: Ints,
     out_of_time: Callable[[], bool],
     enough_bytes: float,
+    hasty: bool,
 ) -> tuple[Ints, Ints]:
     enough = enough_bytes * _THRIFTY * _per_byte(problem, scaled)
     tabu = Tabu(problem, scaled, _racks_kept(problem), _at_first(problem, scaled, holder))
-    patience = min(_PATIENCE + len(holder), _MOST_PATIENCE)
+    patience = _PATIENCE if hasty else min(_PATIENCE + len(holder), _MOST_PATIENCE)
     effort = Effort(steps=_STEPS, patience=patience, enough=enough, out_of_time=out_of_time)
     start = best = (holder, leader)
-    for turn in range(_TURNS_WHEN_SMALL):
+    for turn in range(1 if hasty else _TURNS_WHEN_SMALL):
         if out_of_time() or tabu.score(*best) <= enough:
             break
         found = tabu.search(*(start if turn % 2 else best), effort, problem.seed + turn)
