@@ -45,10 +45,14 @@ class Bound(NamedTuple):
 
 def least_bytes(asked: Asked) -> Bound:
     """Return the bound that looks at each broker alone."""
-    slots, problem = asked.slots, asked.problem
-    size = asked.arrays.facts.size_bytes[slots.part_of]
-    choice = max(float(size[slots.for_racks].sum()), float(size[slots.for_topics].sum()))
-    at_least = float(size[slots.mandatory].sum()) + choice
+    slots, problem, arrays = asked.slots, asked.problem, asked.arrays
+    size = arrays.facts.size_bytes[slots.part_of]
+    # Where replicas are dropped, other ones could be: what the rest has to move depends on it.
+    shrunk = np.diff(slots.offsets) < arrays.counts
+    kept = ~shrunk[slots.part_of]
+    same_topic = ~np.isin(arrays.topic, arrays.topic[shrunk])[slots.part_of]
+    choice = max(float(size[slots.for_racks & kept].sum()), float(size[slots.for_topics & same_topic].sum()))
+    at_least = float(size[slots.mandatory & kept].sum()) + choice
     if not problem.sheds or slots.dropped:
         return Bound(at_least, HOW_ALONE)
     return Bound(max(at_least, least_to_shed(problem, slots.mandatory)), HOW_ALONE)

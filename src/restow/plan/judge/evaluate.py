@@ -124,7 +124,7 @@ def _rules(
             if not covered or not settled:
                 yield PlanViolation(rule="excluded", where=where, what="is touched but must not be")
             if (move.adding or move.removing) and not request.any_rack:
-                yield from _spread(move, racks, able)
+                yield from _spread(move, racks, able, request)
             yield from _replaced(move, request)
         if not (covered and settled):
             continue
@@ -208,12 +208,18 @@ def _places(
         yield PlanViolation(rule="in place", where=where, what="the order of replicas changes")
 
 
-def _spread(move: Move, racks: Mapping[BrokerId, str], able: frozenset[BrokerId]) -> Iterator[PlanViolation]:
-    """Check that a partition spans no fewer racks than before, as far as brokers allow."""
-    kept = {racks[broker] for broker in move.after if broker in move.before}
-    possible = len(kept | {racks[broker] for broker in able})
+def _spread(
+    move: Move, racks: Mapping[BrokerId, str], able: frozenset[BrokerId], request: PlanRequest
+) -> Iterator[PlanViolation]:
+    """Check that a partition spans no fewer racks than before, and that what had to move is in racks of its
+    own, as far as brokers allow and a replacement leaves a choice.
+    """
+    rest = [each for each in move.before if each not in request.leaving]
+    stays, forced = {racks[each] for each in rest}, len(move.after) - len(rest)
     before = len({racks[broker] for broker in move.before})
-    wanted = min(len(move.after), possible, before)
+    possible = len(stays | {racks[broker] for broker in able})
+    apart = len(stays) + forced if forced > 0 and not request.replace else 0
+    wanted = min(len(move.after), possible, max(before, apart))
     if len({racks[broker] for broker in move.after}) < wanted:
         yield PlanViolation(rule="racks", where=str(move.partition), what=f"{move.before} to {move.after}")
 

@@ -250,7 +250,8 @@ def _check_sizes(broker: BrokerId, log_dir: LogDir) -> None:
 def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float, held: Floats) -> Floats:
     """Return what each broker holds (`held`) plus what fits into its open log dirs.
 
-    Cordoned log dirs keep their replicas and receive no more.
+    Cordoned log dirs keep their replicas and receive no more. One that is too full takes no room from the
+    others.
     """
     room = np.full(len(brokers), np.inf)
     if not any(broker.log_dirs for broker in snapshot.brokers):
@@ -264,11 +265,14 @@ def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float, held: Fl
         dirs = broker.working_dirs if broker else ()
         if not dirs or any(each.total_bytes is None or each.usable_bytes is None for each in dirs):
             continue
-        takes = [each for each in dirs if not each.cordoned]
-        total = sum(each.total_bytes or 0 for each in takes)
-        used = total - sum(each.usable_bytes or 0 for each in takes)
-        replicas = sum(lies.get((broker_id, each.path), 0) for each in takes)
-        room[number] = max(held[number] + total * fill - max(used, replicas), 0.0)
+        free = [
+            (each.total_bytes or 0) * fill - max(used, lies.get((broker_id, each.path), 0))
+            for each in dirs
+            if not each.cordoned
+            for used in [(each.total_bytes or 0) - (each.usable_bytes or 0)]
+        ]
+        some = [size for size in free if size > 0]
+        room[number] = max(held[number] + sum(some or free), 0.0)
     return room
 
 
