@@ -196,15 +196,49 @@ def test_denial_counts_more_than_a_permission(cluster: Running) -> None:
             assert producer.send("secret", b"x").get(timeout=WAIT_S).topic == "secret"
 
 
+def of_id(operation: Any, **more: Any) -> AclBinding:
+    return acl(ResourceType.TRANSACTIONAL_ID, "payments", operation, **more)
+
+
+REFUSED: dict[str, tuple[list[AclBinding], dict[str, Any], int]] = {
+    "no ACL": (
+        [acl(ResourceType.TOPIC, "ledger", AclOperation.WRITE)],
+        {},
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+    "may describe it only": (
+        [of_id(AclOperation.DESCRIBE)],
+        {},
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+    "denied": (
+        [of_id(AclOperation.WRITE), of_id(AclOperation.WRITE, permission=AclPermissionType.DENY)],
+        {},
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+    "timeout too long": (
+        [of_id(AclOperation.WRITE)],
+        {"transaction.timeout.ms": 2_000_000},
+        KafkaError.INVALID_TRANSACTION_TIMEOUT,
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_refused_transactional_producer_is_told_at_once(cluster: Running, why: str) -> None:
+    """It would get _TIMED_OUT if it had to try until its time is up."""
+    acls, settings, code = REFUSED[why]
+    options = {**of_confluent(cluster, "alice"), "transactional.id": "payments", "log_level": 0, **settings}
+    with granted(cluster, *acls), pytest.raises(KafkaException) as refused:
+        Producer(options).init_transactions(WAIT_S)
+    assert code_of(refused.value) == code
+
+
 def test_transactional_producer_needs_its_id(cluster: Running) -> None:
     create(cluster, "ledger")
-    write = acl(ResourceType.TOPIC, "ledger", AclOperation.WRITE)
     options = {**of_confluent(cluster, "alice"), "transactional.id": "payments"}
-    with granted(cluster, write):
-        with pytest.raises(KafkaException) as refused:
-            Producer(options).init_transactions(WAIT_S)
-        assert code_of(refused.value) == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    with granted(cluster, write, acl(ResourceType.TRANSACTIONAL_ID, "payments", AclOperation.WRITE)):
+    write = acl(ResourceType.TOPIC, "ledger", AclOperation.WRITE)
+    with granted(cluster, write, of_id(AclOperation.WRITE)):
         producer = Producer(options)
         producer.init_transactions(WAIT_S)
         producer.begin_transaction()
