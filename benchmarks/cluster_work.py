@@ -18,12 +18,13 @@ from restow.wire.codec import encode_request, parse_response
 from restow.wire.messages import MetadataRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import psutil
 
 RECORD_BYTES = 1024
 PARTITIONS = 6
+RECORDS_A_TRANSACTION = 100
 MB = 1_000_000
 _PATIENCE_S = 300.0
 _LOOK_S = 0.01
@@ -90,10 +91,12 @@ def first_record(bootstrap: str) -> None:
     produce(bootstrap, "first", 1, 1)
 
 
-def produce(bootstrap: str, topic: str, partitions: int, records: int) -> float:
+def produce(
+    bootstrap: str, topic: str, partitions: int, records: int, *, secured: Mapping[str, str] | None = None
+) -> float:
     """Return the seconds until all in-sync replicas have acknowledged all records.
 
-    All partitions get the same number."""
+    All partitions get the same number. `secured` are settings of a client that connects by TLS."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -101,6 +104,7 @@ def produce(bootstrap: str, topic: str, partitions: int, records: int) -> float:
             "queue.buffering.max.kbytes": 256 * 1024,
             "log_level": 0,
             **_QUICK,
+            **(secured or {}),
         }
     )
     value = os.urandom(RECORD_BYTES)
@@ -120,7 +124,51 @@ def produce(bootstrap: str, topic: str, partitions: int, records: int) -> float:
     return took_s
 
 
-def consume(bootstrap: str, topic: str, partitions: int, records: int) -> float:
+def transact(bootstrap: str, topic: str, partitions: int, transactions: int) -> float:
+    """Return the seconds that these transactions take, one after the other: 100 records, then a commit.
+
+    Each writes to one partition, and the next one to the next partition.
+    """
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": "bench", "log_level": 0, **_QUICK}
+    )
+    value = os.urandom(RECORD_BYTES)
+    producer.init_transactions(_PATIENCE_S)
+    began_s = time.monotonic()
+    for number in range(transactions):
+        producer.begin_transaction()
+        for _ in range(RECORDS_A_TRANSACTION):
+            producer.produce(topic, value, partition=number % partitions)
+        producer.commit_transaction(_PATIENCE_S)
+    took_s = time.monotonic() - began_s
+    found = _ends(bootstrap, topic, partitions)
+    if found != transactions * (RECORDS_A_TRANSACTION + 1):
+        raise SystemExit(f"{topic} ends at {found} after {transactions} transactions.")
+    return took_s
+
+
+def _ends(bootstrap: str, topic: str, partitions: int) -> int:
+    """Return the sum of the partitions' last stable offsets, which count the markers of commits, too."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "bench",
+            "isolation.level": "read_committed",
+            "log_level": 0,
+            **_QUICK,
+        }
+    )
+    try:
+        return sum(
+            int(consumer.get_watermark_offsets(TopicPartition(topic, each))[1]) for each in range(partitions)
+        )
+    finally:
+        consumer.close()
+
+
+def consume(
+    bootstrap: str, topic: str, partitions: int, records: int, *, secured: Mapping[str, str] | None = None
+) -> float:
     """Return the seconds from the first record to the last, for one consumer that reads everything.
 
     Before the first ones come the client waits by timers of its own, of up to half a second; and it would
@@ -134,6 +182,7 @@ def consume(bootstrap: str, topic: str, partitions: int, records: int) -> float:
             "fetch.queue.backoff.ms": 1,
             "log_level": 0,
             **_QUICK,
+            **(secured or {}),
         }
     )
     try:

@@ -13,21 +13,24 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from harness.apache import apache_kafka
+from harness.certificates import PASSWORD, certificates
 from harness.java import HarnessError
 from harness.jvm import AS_KAFKA
 from harness.process import last_words, running
 from harness.zookeeper import zookeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
+
+    from harness.certificates import Certificates
 
 BROKERS = 3
 _HEAP = "1G"
@@ -56,6 +59,8 @@ class Up:
     """The brokers' processes, without ZooKeeper's."""
     zookeeper: str = ""
     """The address of its ZooKeeper, if it has one."""
+    secured: Mapping[str, str] = field(default_factory=dict)
+    """Settings of a librdkafka client that connects by TLS, if the cluster has such a listener."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +79,20 @@ def embedded(folder: Path, brokers: int = BROKERS, **settings: str) -> Iterator[
     command = _python("embedded_child.py", folder / "data", brokers, *given)
     started_s = time.monotonic()
     with running(command, log) as process:
-        bootstrap = _announced(process, log)
+        bootstrap = _announced(process, log)["bootstrap"]
         yield Up(bootstrap, started_s, servers((process,)))
+
+
+@contextmanager
+def embedded_tls(folder: Path) -> Iterator[Up]:
+    """Start our cluster with a second listener, for TLS. Brokers reach each other at the first."""
+    log, made = folder / "child.log", certificates(folder / "certificates")
+    given = (f"ssl.keystore.location={made.server}", "PLAINTEXT", "SSL")
+    started_s = time.monotonic()
+    with running(_python("embedded_child.py", folder / "data", BROKERS, *given), log) as process:
+        told = _announced(process, log)
+        up = Up(told["bootstrap"], started_s, servers((process,)))
+        yield replace(up, secured=_by_tls(told["at"]["SSL"], made))
 
 
 @contextmanager
@@ -91,7 +108,8 @@ def apart(folder: Path) -> Iterator[Up]:
             )
             for number, log in enumerate(logs)
         ]
-        addresses = [_announced(process, log) for process, log in zip(processes, logs, strict=True)]
+        told = [_announced(process, log) for process, log in zip(processes, logs, strict=True)]
+        addresses = [each["bootstrap"] for each in told]
         yield Up(",".join(addresses), started_s, servers(processes), server.address)
 
 
@@ -102,6 +120,37 @@ def apache_kraft(folder: Path) -> Iterator[Up]:
         folder, nodes=BROKERS, version="4.3.1", settings=_DEFAULTS, heap=_HEAP, options=_as_kafka()
     ) as cluster:
         yield Up(cluster.bootstrap, cluster.launched_s, servers(cluster.processes))
+
+
+@contextmanager
+def apache_kraft_tls(folder: Path) -> Iterator[Up]:
+    """Start Apache Kafka 4.3.1 with another listener, for TLS. Brokers reach each other without."""
+    made = certificates(folder / "certificates")
+    stores = {
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(made.server_store),
+        "ssl.keystore.password": PASSWORD,
+        "ssl.key.password": PASSWORD,
+    }
+    with apache_kafka(
+        folder,
+        nodes=BROKERS,
+        version="4.3.1",
+        settings={**_DEFAULTS, **stores},
+        heap=_HEAP,
+        options=_as_kafka(),
+        listeners={"TLS": "SSL"},
+    ) as cluster:
+        up = Up(cluster.bootstrap, cluster.launched_s, servers(cluster.processes))
+        yield replace(up, secured=_by_tls(cluster.at["TLS"], made))
+
+
+def _by_tls(bootstrap: str, made: Certificates) -> dict[str, str]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": "ssl",
+        "ssl.ca.location": str(made.authority),
+    }
 
 
 @contextmanager
@@ -127,6 +176,8 @@ OURS = Contender("Restow", embedded)
 OURS_APART = Contender("Restow, a process each", apart)
 KRAFT = Contender("Apache Kafka 4.3.1", apache_kraft)
 ZOOKEEPER = Contender("Apache Kafka 3.9.1", apache_zookeeper)
+OURS_TLS = Contender("Restow, TLS", embedded_tls)
+KRAFT_TLS = Contender("Apache Kafka 4.3.1, TLS", apache_kraft_tls)
 
 
 def _as_kafka() -> tuple[str, ...]:
@@ -154,14 +205,14 @@ def _python(script: str, *arguments: object) -> list[str]:
     return [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
 
 
-def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Return the bootstrap servers from the first line that the child prints."""
+def _announced(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
+    """Return the first line that the child prints: where its brokers listen."""
     deadline_s = time.monotonic() + _READY_TIMEOUT_S
     while time.monotonic() < deadline_s:
         line, end, _ = log.read_text(encoding="utf-8").partition("\n")
         if end and line.startswith("{"):
-            bootstrap: str = json.loads(line)["bootstrap"]
-            return bootstrap
+            told: dict[str, Any] = json.loads(line)
+            return told
         if process.poll() is not None:
             break
         time.sleep(_LOOK_S)

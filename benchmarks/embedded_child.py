@@ -1,6 +1,7 @@
-"""Run some brokers in a process of their own: `python embedded_child.py FOLDER BROKERS [NAME=VALUE…]`.
+"""Run some brokers in a process of their own: `python embedded_child.py FOLDER BROKERS [WORD…]`.
 
-The process prints in one line of JSON where the brokers listen, and runs until it is killed.
+A word is a broker config as NAME=VALUE, or the name of a listener. The process prints in one line of
+JSON where the brokers listen, and runs until it is killed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from restow.runtime.loop import run
 
 async def serve(folder: str, brokers: int, *settings: str) -> None:
     """Serve until the process is killed."""
-    properties = dict(setting.split("=", 1) for setting in settings)
-    async with EmbeddedCluster(brokers=brokers, data=folder, properties=properties) as cluster:
-        print(json.dumps({"bootstrap": cluster.bootstrap}), flush=True)
+    properties = dict(setting.split("=", 1) for setting in settings if "=" in setting)
+    listeners = [setting for setting in settings if "=" not in setting]
+    async with EmbeddedCluster(
+        brokers=brokers, data=folder, properties=properties, listeners=listeners
+    ) as cluster:
+        print(json.dumps({"bootstrap": cluster.bootstrap, "at": dict(cluster.listeners)}), flush=True)
         await asyncio.Event().wait()
 
 

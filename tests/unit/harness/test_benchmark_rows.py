@@ -30,3 +30,16 @@ def test_broker_processes_are_compared_with_both_peers(
         for name in cluster.promises()
         for peer, ratio in ((KRAFT.name, 0.5), (ZOOKEEPER.name, 0.25))
     }
+
+
+def test_promised_ratios_are_in_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "measure", lambda *_: dict.fromkeys(cluster.promises(), 1.0))
+    rows = {(row.name, row.peer_name): row for row in cluster.compared(cluster.QUICK)}
+    for peer in (KRAFT.name, ZOOKEEPER.name):
+        assert rows["consume, 3 replicas, a process each", peer].promise == "≥ 1.2"
+        assert rows["consume, 3 replicas, a process each", peer].met is False
+        assert rows["consume, 3 replicas", peer].met is True
+        assert rows["start to first ack", peer].promise == "≤ 0.1, ≤ 0.6 s"
+        assert rows["memory, idle", peer].promise == "≤ 0.167, ≤ 60 MB"
+    assert rows[cluster.TRANSACTIONS, KRAFT.name].promise == "≥ 1"
+    assert rows[cluster.TRANSACTIONS, ZOOKEEPER.name].promise == "–"
