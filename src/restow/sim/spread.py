@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkProcess
 
@@ -33,7 +33,7 @@ class _Started(NamedTuple):
 
 def spread(
     work: Callable[[T], R], tasks: Sequence[T], *, processes: int, look_every_s: float
-) -> Iterator[R | None]:
+) -> Generator[R | None, None, None]:
     """Yield the results in the order of the tasks, and None when the next is not there after so long.
 
     Ending the iteration ends the processes. They ignore ctrl-C.
