@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import Counter
@@ -12,6 +13,8 @@ from kafka import KafkaProducer
 
 import restow
 from restow.client import ConfigResource, NewTopic
+from tests.clients.embedded import embedded
+from tests.clients.sizes_on_brokers import move_and_look
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,3 +113,14 @@ def test_disks_hold_what_the_plan_foretold_when_followers_are_smaller(
     for look_ in seen:
         for broker in (1, 2, 3):
             assert look_[broker] <= most[broker], "more than was foretold"
+
+
+def test_disks_hold_what_was_foretold_at_every_moment_when_brokers_keep_their_logs_for_other_times(
+    tmp_path: Path,
+) -> None:
+    with embedded(4) as running:
+        asyncio.run(
+            move_and_look(
+                running.bootstrap, tmp_path, (0, 1, 2, 3), size=2_400_000, segment=100_000, rate=300_000
+            )
+        )
