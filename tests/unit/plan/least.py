@@ -7,7 +7,7 @@ docs/planner.md states it, broker by broker and log dir by log dir.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
     Place = tuple[BrokerId, str]
 
 
+_INFEASIBLE = 2
+
+
+class Span(NamedTuple):
+    """The fewest bytes: no fewer than proven, no more than a plan that was found; both infinite if none can
+    be.
+    """
+
+    proven: float
+    found: float
+
+
 class _Program:
     """Columns that are 0 or 1, by name, and rows."""
 
@@ -42,7 +54,7 @@ class _Program:
         if row:
             self.rows.append((row, low, high))
 
-    def solve(self) -> float | None:
+    def solve(self) -> Span:
         many = len(self.number)
         cost = np.array([self.cost[each] for each in range(many)])
         unit = cost.max(initial=0.0) or 1.0
@@ -58,13 +70,16 @@ class _Program:
             constraints=LinearConstraint(matrix, [r[1] for r in self.rows], [r[2] for r in self.rows]),
             integrality=np.ones(many),
             bounds=Bounds(low, high),
-            options={"time_limit": 20, "mip_rel_gap": 1e-6},
+            options={"node_limit": 300, "mip_rel_gap": 1e-6},
         )
-        return float(found.fun * unit) if found.status == 0 else None
+        if found.status == _INFEASIBLE:
+            return Span(np.inf, np.inf)
+        proven = -np.inf if found.mip_dual_bound is None else float(found.mip_dual_bound * unit)
+        return Span(proven, np.inf if found.x is None else float(found.fun * unit))
 
 
-def least_bytes_of_any_plan(case: Case, asked: Asked) -> float | None:
-    """Return the fewest bytes with which every broker is in every band; None if that is impossible."""
+def least_bytes_of_any_plan(case: Case, asked: Asked) -> Span:
+    """Return between which numbers the fewest bytes are with which every broker is in every band."""
     snapshot, _, request = case
     program, able = _Program(), _able(snapshot, request)
     brokers = asked.arrays.brokers

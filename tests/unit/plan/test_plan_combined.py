@@ -16,6 +16,7 @@ from restow.plan.judge.waves import waves_broken
 from restow.plan.propose import propose
 from restow.plan.request.request import PlanRequest
 from tests.often import of_many
+from tests.unit.plan.clusters import snapshot
 
 from test_plan_propose import COUNTED, cluster, loads  # isort: skip
 
@@ -247,3 +248,11 @@ def test_judge_of_topics_counts_replicas_beyond_a_brokers_share() -> None:
     request = PlanRequest(balance=True, spread_topics=True)
     after = evaluate(crowd, None, propose(crowd, None, request).moves, request).crowded
     assert after["topic_replicas"][1] == 0
+
+
+def test_dead_broker_that_has_too_many_of_a_topic_keeps_them() -> None:
+    seen = snapshot({"t": [(0, 3), (1, 3), (2, 3), (0, 3), (1, 3), (2, 3)]}, brokers=(0, 1, 2))
+    request = PlanRequest(balance=True, spread_topics=True, bands={"disk": None, "replicas": None})
+    plan = propose(seen, None, request)
+    assert not any(3 in move.removing for move in plan.moves)
+    assert plan.bound_bytes == 0

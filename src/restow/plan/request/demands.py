@@ -213,14 +213,14 @@ def _doubled(
 def _crowded(
     arrays: Arrays, part_of: Ints, home: Ints, forced: Bools, mine: Bools, able: Bools, request: PlanRequest
 ) -> Bools:
-    """Return the smallest replicas to move where a broker has too many of one topic."""
+    """Return the smallest replicas to move where a live broker has too many of one topic."""
     band = request.bands.get(TOPIC_REPLICAS, DEFAULT_BAND)
     crowded = np.zeros(len(home), dtype=bool)
     if band is None:
         return crowded
     topic = arrays.topic[part_of]
     most = most_per_broker(np.bincount(topic), int(able.sum()), band)
-    staying = np.flatnonzero((home >= 0) & ~forced)
+    staying = np.flatnonzero((home >= 0) & ~forced & arrays.alive[home])
     place = topic[staying] * len(arrays.brokers) + home[staying]
     size = arrays.facts.size_bytes[part_of[staying]]
     order = np.lexsort((size, ~mine[staying], place))
