@@ -21,7 +21,7 @@ from tests.conftest import needs_kafka
 
 pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.classic]
 
-TABLES = ("rates", "model", "skew", "forecast", "fleet", "lab")
+TABLES = ("rates", "model", "skew", "forecast", "alerts", "fleet", "lab")
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 SMALL = {"spark.executor.memory": "500m", "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "700m"}
 WORK = """
@@ -34,7 +34,7 @@ from restow.pipeline.work import Work
 lake, master, log, *conf = sys.argv[1:]
 with session("test", master=master, conf=conf_from(conf), log=Path(log)) as spark:
     work = Work(Lake(spark, lake))
-    assert list(work.run()) == ["rates", "model", "skew", "forecast"]
+    assert list(work.run()) == ["rates", "model", "skew", "forecast", "alerts"]
     work.lake.write(work.fleet(FleetRequest(seconds=600)), "fleet")
     work.lake.write(work.lab(["range", "sticky"]), "lab")
 """

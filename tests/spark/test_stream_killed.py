@@ -19,6 +19,8 @@ from harness.jars import spark_kafka_jars
 from harness.lakes import write_faulty_lake
 from restow.client import ConnectionSettings, NewTopic, ask_cluster
 from tests.clients.embedded import Running, embedded
+from tests.conftest import INTERPRETED
+from tests.often import IS_FULL, of_many
 from tests.spark.kept_tables import WINDOW, assert_as_in_one_run
 from tests.spark.patience import PATIENCE_S, wait_for
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.classic, pytest.mark.usefixtures("patient")]
 
-PARTS = 3
+PARTS = of_many(3, often=2)
 MOST_CHANGES = 25
 """More changes of the lake are seen while one part is worked on."""
 FROM_TOPIC = [pytest.param(seed, marks=pytest.mark.full) for seed in range(10)]
@@ -58,6 +60,7 @@ class Streaming:
             "spark.python.authenticate.socketTimeout=300s",
             "spark.sql.shuffle.partitions=2",
             "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            *([] if IS_FULL else (f"{name}={value}" for name, value in INTERPRETED.items())),
         )
         command = [sys.executable, "-m", "restow", "pipeline", "stream", "--lake", str(lake), "--json"]
         command += ["--load", str(lake.parent / "loads"), "--window", WINDOW, "--master", "local[1]"]
@@ -167,7 +170,8 @@ def test_stream_from_a_topic_ends_with_the_tables_of_one_run_wherever_it_was_kil
 
 
 def faulty_parts(folder: Path, seed: int) -> list[Part]:
-    write_faulty_lake(folder / "source", seed=seed, clusters=2, topics=1, samples=24, every_s=3000)
+    clusters = of_many(2, often=1)
+    write_faulty_lake(folder / "source", seed=seed, clusters=clusters, topics=1, samples=24, every_s=3000)
     return parts_of(folder / "source", seed=seed, parts=PARTS)
 
 
