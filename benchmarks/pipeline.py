@@ -73,15 +73,14 @@ def ours(spark: SparkSession, lake: Path, out: Path) -> Taken:
     """Run our pipeline from files to load model files."""
     from pyspark.sql import functions as f
 
-    from restow.pipeline.jobs.model import model
-    from restow.pipeline.jobs.rates import rates
+    from restow.pipeline.jobs.model import model_of_samples
     from restow.pipeline.lake import Lake
     from restow.pipeline.load_files import Loads, write_load
 
     started, used = time.perf_counter(), _processor_s(spark)
     place = Lake(spark, str(lake))
     replicas, assignment = (place.read(name, distinct=False) for name in ("replicas", "assignment"))
-    model(rates(replicas, assignment), assignment).write.parquet(str(out / "model"))
+    model_of_samples(replicas, assignment).write.parquet(str(out / "model"))
     stored = spark.read.parquet(str(out / "model"))
     write_load(Loads(model=stored), str(out / "loads"), made_ms=0)
     taken, used = time.perf_counter() - started, _processor_s(spark) - used

@@ -58,7 +58,7 @@ def assert_same(ours: DataFrame, theirs: Any, columns: list[str], keys: int) -> 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rates_and_models_equal_those_of_duckdb(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     from restow.pipeline.jobs.model import TABLE as MODEL
-    from restow.pipeline.jobs.model import model
+    from restow.pipeline.jobs.model import model, model_of_samples
     from restow.pipeline.jobs.rates import TABLE as RATES
     from restow.pipeline.jobs.rates import rates
     from restow.pipeline.lake import Lake
@@ -79,6 +79,25 @@ def test_rates_and_models_equal_those_of_duckdb(spark: SparkSession, tmp_path: P
         quoted = ", ".join(f'"{name}"' for name in columns)
         theirs = db.execute(f"select {quoted} from model")  # noqa: S608
         assert assert_same(model(made, tables[1]), theirs, columns, 3) == 30
+        theirs = db.execute(f"select {quoted} from model")  # noqa: S608
+        assert assert_same(model_of_samples(*tables), theirs, columns, 3) == 30
         theirs = db.execute(BY_REGRESSION)
         assert_same(model(made, tables[1]), theirs, SLOPES, 3)
     made.unpersist()
+
+
+def test_model_reads_the_assignment_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Leaders over time, those that change and partitions that are there come from one shuffle."""
+    from restow.pipeline.jobs.model import model_of_samples
+    from restow.pipeline.lake import Lake
+
+    write_faulty_lake(tmp_path, seed=1)
+    lake = Lake(spark, str(tmp_path))
+    names = ("replicas", "assignment", "offsets", "groups")
+    made = model_of_samples(*(lake.read(name, distinct=False) for name in names))
+    made.collect()
+    plan = made._jdf.queryExecution().executedPlan().treeString()  # noqa: SLF001 (the plan that ran)
+    final = plan.partition("Initial Plan")[0]
+    scans = [line for line in final.splitlines() if "Scan parquet" in line and "assignment" in line]
+    assert len(scans) == 2, plan
+    assert final.count("ReusedExchange") >= 2, plan

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from pyspark.sql import functions as f
 from restow._frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -132,10 +133,19 @@ def usable(rows: DataFrame, about: Table) -> DataFrame:
     return rows.where(_why(about, repeated=False).isNull())
 
 
-def check(rows: DataFrame, about: Table) -> Checked:
-    """Count the rows of a table, and those that no job can use."""
-    told = rows.select(_why(about, repeated=False).alias(_WHY), "*").agg(*_counts(about, f.col(_WHY))).first()
-    return _checked(about.name, {} if told is None else told.asDict())
+def check(tables: Sequence[tuple[DataFrame, Table]]) -> list[Checked]:
+    """Count the rows of some tables, and those that no job can use, with one query for all of them."""
+    counts = [
+        rows.select(_why(about, repeated=False).alias(_WHY), "*")
+        .agg(*_counts(about, f.col(_WHY)))
+        .select(f.lit(about.name).alias("table"), "*")
+        for rows, about in tables
+    ]
+    if not counts:
+        return []
+    together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), counts)
+    told = {row["table"]: row.asDict() for row in together.collect()}
+    return [_checked(about.name, told[about.name]) for _, about in tables]
 
 
 def _why(about: Table, *, repeated: bool) -> Column:
@@ -159,7 +169,7 @@ def _counts(about: Table, why: Column) -> Iterable[Column]:
 
 
 def _checked(name: str, told: Mapping[str, Any]) -> Checked:
-    counts = {reason: told.get(f"dropped_{number}", 0) for number, reason in enumerate(_reasons(name))}
+    counts = {reason: told.get(f"dropped_{number}") or 0 for number, reason in enumerate(_reasons(name))}
     return Checked(
         table=name,
         rows=told.get("rows", 0),

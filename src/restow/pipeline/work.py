@@ -60,8 +60,7 @@ class Work:
 
     def check_samples(self) -> None:
         """Note how many samples cannot be used."""
-        for about in SAMPLED:
-            self.checked.append(check(self.all_samples(about.name, distinct=False), about))
+        self.checked += check([(self.all_samples(about.name, distinct=False), about) for about in SAMPLED])
 
     def made(self, name: str) -> DataFrame:
         """Return a table that an earlier run wrote to the lake."""
@@ -84,7 +83,8 @@ class Work:
             rows = rows.unionByName(there.where(~there["cluster"].isin(*self.scope.clusters)))
         self.lake.write(rows, name)
         made = self.made(name)
-        self.checked.append(expected.checked() or check(made, table(name)))
+        found = expected.checked()
+        self.checked += [found] if found is not None else check([(made, table(name))])
         return made
 
     def check(self, name: str = "assignment") -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS
 from restow.pipeline.jobs.leadership import PARTITION, leadership
-from restow.pipeline.jobs.model import hour_of_week, mean_rate
+from restow.pipeline.jobs.weeks import HOUR_S, MONDAY_H
 from restow.pipeline.schemas import AT, CLUSTER
 
 if TYPE_CHECKING:
@@ -27,12 +27,23 @@ def hours(rates: DataFrame) -> DataFrame:
     An hour's multiple compares the partitions that were sampled in it with their own means, so that a
     partition without samples in some hour makes it look neither calm nor busy.
     """
-    means = (mean_rate(name).alias(name) for name in _RATES)
-    by_hour = rates.groupBy(*PARTITION, hour_of_week().alias("hour")).agg(*means)
+    means = (_mean_rate(name).alias(name) for name in _RATES)
+    by_hour = rates.groupBy(*PARTITION, _hour_of_week().alias("hour")).agg(*means)
     usual = by_hour.groupBy(*PARTITION).agg(*(f.avg(name).alias(f"usual_{name}") for name in _RATES))
     by_topic = by_hour.join(usual, [*PARTITION]).groupBy(CLUSTER, "topic", "hour")
     multiples = by_topic.agg(*(_multiple(name).alias(name) for name in _RATES))
     return multiples.groupBy(CLUSTER, "topic").agg(*(_week(name).alias(name) for name in _RATES))
+
+
+def _hour_of_week() -> Column:
+    """Return the hour of the week, counted from Monday midnight."""
+    return f.pmod(f.floor(f.unix_seconds(AT) / HOUR_S) + MONDAY_H, f.lit(WEEK_HOURS))
+
+
+def _mean_rate(name: str) -> Column:
+    """Return the mean, weighted by the time for which the rate is known."""
+    known = f.sum(f.when(f.col(name).isNotNull(), f.col("seconds")))
+    return f.when(known > 0, f.sum(f.col(name) * f.col("seconds")) / known)
 
 
 def _multiple(name: str) -> Column:

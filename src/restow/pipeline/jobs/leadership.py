@@ -6,6 +6,8 @@ that shows it and ends with the first that shows another. The first run has no b
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -14,7 +16,9 @@ from pyspark.sql import functions as f
 from restow.pipeline.schemas import AT, CLUSTER, DAY
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from collections.abc import Iterable
+
+    from pyspark.sql import Column, DataFrame
 
 
 PARTITION = (CLUSTER, "topic", "partition")
@@ -27,8 +31,15 @@ def leadership(assignment: DataFrame) -> DataFrame:
     return runs_of(_seen(assignment))
 
 
+def existing(assignment: DataFrame) -> DataFrame:
+    """Return the partitions of every topic's newest answer, without deleted topics."""
+    lives = _lives(_seen(assignment))
+    topics = of_last_look(lives.groupBy(CLUSTER, "topic").agg(f.max(AT).alias(AT)))
+    return lives.join(f.broadcast(topics), [CLUSTER, "topic", AT], "left_semi").select(*PARTITION)
+
+
 def _seen(assignment: DataFrame) -> DataFrame:
-    return assignment.select(
+    return assignment.where(_all_known(PARTITION)).select(
         *PARTITION,
         AT,
         "leader",
@@ -63,13 +74,7 @@ def runs_of(seen: DataFrame) -> DataFrame:
     Most partitions have one run. An aggregate finds these without sorting; only samples of the others are
     sorted by time.
     """
-    seen = seen.withColumn("begins_us", f.unix_micros(AT)).drop(AT)
-    lives = seen.groupBy(*PARTITION).agg(
-        f.max("leader").alias("leader"),
-        f.max("followers").alias("followers"),
-        f.min("run").alias("least"),
-        f.max("run").alias("most"),
-    )
+    lives = _lives(seen)
     steady = lives.where("least = most").select(
         *PARTITION,
         "leader",
@@ -78,7 +83,28 @@ def runs_of(seen: DataFrame) -> DataFrame:
         f.lit(_NEVER_US).alias("ends_us"),
     )
     changing = lives.where("least != most").select(*PARTITION)
+    seen = seen.withColumn("begins_us", f.unix_micros(AT)).drop(AT)
     return steady.unionByName(_runs(seen.join(f.broadcast(changing), [*PARTITION], "left_semi")))
+
+
+def _lives(seen: DataFrame) -> DataFrame:
+    """Return one row per partition, with its last time.
+
+    All of its columns are asked for: the plans of all readers have the same shuffle then, and Spark makes it
+    once.
+    """
+    lives = seen.groupBy(*PARTITION).agg(
+        f.max("leader").alias("leader"),
+        f.max("followers").alias("followers"),
+        f.min("run").alias("least"),
+        f.max("run").alias("most"),
+        f.max(AT).alias(AT),
+    )
+    return lives.where(_all_known(("leader", "followers", "least", "most", AT)))
+
+
+def _all_known(names: Iterable[str]) -> Column:
+    return reduce(and_, (f.col(name).isNotNull() for name in names))
 
 
 def _runs(seen: DataFrame) -> DataFrame:

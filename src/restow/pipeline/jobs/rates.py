@@ -65,6 +65,17 @@ def rates(
     return rates_beside(leadership(assignment), replicas, offsets, groups, windows)
 
 
+def readings(
+    replicas: DataFrame,
+    assignment: DataFrame,
+    offsets: DataFrame | None,
+    groups: DataFrame | None,
+    windows: Windows,
+) -> DataFrame:
+    """Return all readings of counters, in any order; `rates_in_workers` computes with them."""
+    return _readings(leadership(assignment), replicas, offsets, groups, windows)
+
+
 def rates_beside(
     runs: DataFrame,
     replicas: DataFrame,
@@ -77,17 +88,30 @@ def rates_beside(
 
     `first_commits` (partition and `at`) are of partitions whose first commit is older than these samples.
     """
-    readings = _sizes(replicas, f.broadcast(runs) if windows.few_leaders else runs.hint("shuffle_hash"))
-    if offsets is not None:
-        readings = readings.unionByName(_ends(offsets), allowMissingColumns=True)
-    if groups is not None:
-        readings = readings.unionByName(_commits(groups), allowMissingColumns=True)
+    found = _readings(runs, replicas, offsets, groups, windows)
     if first_commits is not None:
-        readings = readings.unionByName(_committed_once(first_commits), allowMissingColumns=True)
-    return readings.repartition(*PARTITION).mapInArrow(_rater(windows), TABLE.schema)
+        found = found.unionByName(_committed_once(first_commits), allowMissingColumns=True)
+    return found.repartition(*PARTITION).mapInArrow(rates_in_workers(windows), TABLE.schema)
 
 
-def _rater(windows: Windows) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _readings(
+    runs: DataFrame,
+    replicas: DataFrame,
+    offsets: DataFrame | None,
+    groups: DataFrame | None,
+    windows: Windows,
+) -> DataFrame:
+    found = _sizes(replicas, f.broadcast(runs) if windows.few_leaders else runs.hint("shuffle_hash"))
+    if offsets is not None:
+        found = found.unionByName(_ends(offsets), allowMissingColumns=True)
+    if groups is not None:
+        found = found.unionByName(_commits(groups), allowMissingColumns=True)
+    return found
+
+
+def rates_in_workers(windows: Windows) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return what a worker does with all readings of some partitions, in Arrow batches."""
+
     def rate(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 

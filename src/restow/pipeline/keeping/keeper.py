@@ -82,7 +82,7 @@ class Keeper:
     def _make(self, new: RatesRecord, found: Mapping[str, FileChanges], *, whole: bool) -> KeeperRound:
         """Compute rates, turns and commits, and commit them."""
         making = Making(self.kept, self._lake, self._windows, new, found, whole=whole)
-        checked = [check(rows, about) for about, rows in making.added()]
+        checked = check([(rows, about) for about, rows in making.added()])
         emptied = [*making.stage_days(TURNS, turns), *making.stage_days(COMMITS, commits)]
         since = making.since()
         emptied += making.stage_rates(since)

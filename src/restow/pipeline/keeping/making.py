@@ -129,7 +129,10 @@ class Making:
         expected = Expected(rows, RATES)
         self._lake.write_aside(expected.rows, RATES, self.staged.home(RATES))
         written = self._kept.folders_staged(RATES, self.staged)
-        self.checked = expected.checked() or check(self._kept.rows(RATES, written, self.staged), RATES)
+        found = expected.checked()
+        if found is None:
+            (found,) = check([(self._kept.rows(RATES, written, self.staged), RATES)])
+        self.checked = found
         return [
             (RATES, folder)
             for folder in in_place.keys() - written.keys()
