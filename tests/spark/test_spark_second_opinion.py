@@ -96,7 +96,7 @@ def test_model_reads_the_assignment_once(spark: SparkSession, tmp_path: Path) ->
     names = ("replicas", "assignment", "offsets", "groups")
     made = model_of_samples(*(lake.read(name, distinct=False) for name in names))
     made.collect()
-    plan = made._jdf.queryExecution().executedPlan().treeString()  # noqa: SLF001 (the plan that ran)
+    plan = made._jdf.queryExecution().executedPlan().treeString()
     final = plan.partition("Initial Plan")[0]
     scans = [line for line in final.splitlines() if "Scan parquet" in line and "assignment" in line]
     assert len(scans) == 2, plan

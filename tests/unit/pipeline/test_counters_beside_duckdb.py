@@ -41,8 +41,8 @@ def test_rates_equal_those_of_duckdb_from_the_same_readings(tmp_path: Path, seed
     assert_same(lists, theirs, keys=4, at_least=500)
 
 
-RATES = """cluster, topic, "partition", make_timestamptz(epoch_us(moment)) as "at", seconds::double as "seconds",
-           samples, size, messages_in, bytes_in, bytes_out"""
+RATES = """cluster, topic, "partition", make_timestamptz(epoch_us(moment)) as "at",
+           seconds::double as "seconds", samples, size, messages_in, bytes_in, bytes_out"""
 WEEKS = """cluster, topic, "partition", size, growth, messages_in_mean, bytes_in_mean, bytes_in_p95,
            bytes_in_peak, bytes_out_mean, bytes_out_p95, bytes_out_peak, samples, hours,
            epoch_us("first") as "first", epoch_us("last") as "last", confidence"""
