@@ -27,7 +27,8 @@ from restow.pipeline.stores.store import FILE, SIZE, stored_schema
 from restow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import date
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -64,9 +65,10 @@ class Lake:
         clusters: Sequence[str] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        days: Iterable[date] | None = None,
         distinct: bool = True,
     ) -> DataFrame:
-        """Return a table's rows with `since` ≤ at < `until`; none if the table does not exist yet.
+        """Return a table's rows with `since` ≤ at < `until`, of some days or all; none if there is no table.
 
         `distinct=False` is for jobs that remove repeated samples themselves.
         """
@@ -79,6 +81,8 @@ class Lake:
                 rows = rows.where((f.col(DAY) >= f.to_date(f.lit(since))) & (f.col(AT) >= f.lit(since)))
             if until is not None:
                 rows = rows.where((f.col(DAY) <= f.to_date(f.lit(until))) & (f.col(AT) < f.lit(until)))
+            if days is not None:
+                rows = rows.where(f.col(DAY).isin(*days))
             if distinct:
                 rows = rows.dropDuplicates([*about.identity])
         return rows.select(*about.names)

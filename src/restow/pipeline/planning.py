@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import field
 from itertools import groupby
 from operator import itemgetter
@@ -39,7 +40,20 @@ class FleetRequest:
 
 
 def planned(cluster: str, partitions: Any, brokers: Any, asked: FleetRequest) -> dict[str, Any]:
-    """Return one row: the cluster's state before and after, and the plan; or the reason why there is none."""
+    """Return one row: the cluster's state before and after, and the plan; or the reason why there is none.
+
+    Meanwhile Python does not look for cycles: that would take longer than the plan.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return _planned(cluster, partitions, brokers, asked)
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _planned(cluster: str, partitions: Any, brokers: Any, asked: FleetRequest) -> dict[str, Any]:
     about: dict[str, Any] = {"cluster": cluster, "at": None, "urgency": 0.0, "because": ""}
     rows, disks = partitions.to_pylist(), brokers.to_pylist()
     if not rows or not disks:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from restow.errors import InvalidInput
 from restow.pipeline.address import DELTA, ICEBERG, lake_address
 from restow.pipeline.checkpoints import local_path
+from restow.pipeline.class_archive import ClassArchive
 from restow.pipeline.connect import SCHEME, connected
 from restow.pipeline.jars import KAFKA, NoSpark, find_java, jars_of
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 
 LOCAL = "local[*]"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _SERVER_TAKES = {
     # Samples and days are in UTC.
@@ -64,7 +66,9 @@ _WHEN_SMALL = {
     # To compile a query takes longer than to run it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # So does to plan it anew after each stage.
+    "spark.sql.adaptive.enabled": "false",
+    _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 _FIRST_JAR = {KAFKA: "spark-sql-kafka", ICEBERG: "iceberg-spark-runtime", DELTA: "delta-spark"}
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -77,8 +81,12 @@ _WITH_DELTA_WHEN_LOCAL = {
 SMALL_BYTES = 8 << 20
 """Up to this size a lake is small."""
 _SHUFFLED_PER_CORE = 8
+TASKS = "spark.restow.tasks"
+"""Our own setting: into how many tasks jobs spread work that has nothing to do with the size of tables."""
 _LAST_LINES = 12
-_STOP_TIMEOUT_S = 20
+_STOP_TIMEOUT_S, _RECORD_TIMEOUT_S = 20, 120
+_RECORDS = "pipeline "
+"""Commands that need most of the classes that any needs."""
 
 
 @contextmanager
@@ -125,7 +133,7 @@ def session(
         _hush_py4j(ending)
         if not submitted:
             with _undisturbed():
-                _launch(settings, log, ending)
+                _launch(settings, log, ending, record=name.startswith(_RECORDS))
         ending.push(_forget_if_interrupted)
         with _undisturbed():
             SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
@@ -250,9 +258,10 @@ def settings_for(
         found["spark.master"] = conf.get("spark.master", master or LOCAL)
     if found.get("spark.master", "").startswith("local"):
         cores = _cores(found["spark.master"])
-        found |= _WHEN_LOCAL | {"spark.sql.shuffle.partitions": str(_SHUFFLED_PER_CORE * cores)}
+        many = str(_SHUFFLED_PER_CORE * cores)
+        found |= _WHEN_LOCAL | {"spark.sql.shuffle.partitions": many, TASKS: many}
         if small:
-            found |= _WHEN_SMALL
+            found |= _WHEN_SMALL | {"spark.sql.shuffle.partitions": str(cores)}
     return {**found, **conf}
 
 
@@ -303,15 +312,15 @@ def _cores(master: str) -> int:
     return 1 if master == "local" else os.cpu_count() or 1
 
 
-def _launch(settings: Mapping[str, str], log: Path | None, ending: ExitStack) -> None:
+def _launch(settings: Mapping[str, str], log: Path | None, ending: ExitStack, *, record: bool) -> None:
     """Start the JVM with its log in a file, and end it with the block."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
-    find_java()
+    classes = ClassArchive(find_java())
     conf = SparkConf(loadDefaults=False)
-    conf.setAll(list(settings.items()))
+    conf.setAll(list(_with_classes(settings, classes, record=record).items()))
     words = ending.enter_context(open(log, "ab") if log else tempfile.TemporaryFile())  # noqa: PTH123, SIM115
     began = words.tell() if log is None else log.stat().st_size
     # Executors use this Python, which has this package; a cluster with another path sets its own.
@@ -324,21 +333,32 @@ def _launch(settings: Mapping[str, str], log: Path | None, ending: ExitStack) ->
     except PySparkRuntimeError as error:
         raise NoSpark(f"Spark does not start. Its last words:\n{_last_words(words, log, began)}") from error
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
-    ending.callback(_end, gateway)
+    ending.push(partial(_end, gateway, classes))
 
 
-def _end(gateway: Any) -> None:
+def _with_classes(settings: Mapping[str, str], classes: ClassArchive, *, record: bool) -> dict[str, str]:
+    """Return the settings with the archive of classes, unless they name one or Java runs elsewhere."""
+    given = settings.get(_JAVA_OPTIONS, "")
+    if not settings["spark.master"].startswith("local") or "Archive" in given:
+        return dict(settings)
+    return {**settings, _JAVA_OPTIONS: f"{given} {classes.option(record=record)}".strip()}
+
+
+def _end(gateway: Any, classes: ClassArchive, kind: type[BaseException] | None, *_: object) -> None:
     """End the JVM by closing its standard input, and reset pyspark's state."""
     from pyspark import SparkContext
 
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
     gateway.proc.stdin.close()
+    if classes.recording and _is_interrupt(kind):
+        gateway.proc.kill()
     try:
-        gateway.proc.wait(_STOP_TIMEOUT_S)
+        gateway.proc.wait(_RECORD_TIMEOUT_S if classes.recording else _STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
+    classes.recorded(whole=gateway.proc.returncode == 0)
 
 
 def _last_words(words: Any, log: Path | None, began: int) -> str:

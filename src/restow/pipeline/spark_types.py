@@ -19,6 +19,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from restow.pipeline.session import TASKS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -49,6 +51,6 @@ def struct_of(columns: tuple[Field, ...]) -> StructType:
     return StructType([StructField(each.name, _SIMPLE[each.kind], each.nullable) for each in columns])
 
 
-def shuffle_partitions(spark: SparkSession) -> int:
+def tasks_of(spark: SparkSession) -> int:
     """Return into how many tasks this session spreads work: on this machine eight for each core."""
-    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return int(spark.conf.get(TASKS, None) or spark.conf.get("spark.sql.shuffle.partitions") or 1)

@@ -6,17 +6,21 @@ samples ─► rates ─► model ─► skew, forecast ─► alerts
 
 from __future__ import annotations
 
-from functools import partial
+from datetime import timedelta
+from functools import partial, reduce
 from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
 
 from restow._frozen import frozen
 from restow.errors import InvalidInput
 from restow.pipeline.expectations import Expected, check, usable
-from restow.pipeline.schemas import SAMPLED, table
+from restow.pipeline.schemas import AT, CLUSTER, DAY, SAMPLED, table
+from restow.pipeline.session import is_small
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import date, datetime
 
     from pyspark.sql import DataFrame
 
@@ -44,6 +48,7 @@ class Work:
         self.lake = lake
         self.scope = scope or Scope()
         self._apart: dict[str, DataFrame] = {}
+        self._days: dict[str, set[date]] | None = None
         self.checked: list[Checked] = []
         """What was found in the tables that were written."""
 
@@ -51,12 +56,41 @@ class Work:
         """Return the usable rows of a table of samples."""
         return usable(self.all_samples(name, distinct=distinct), table(name))
 
-    def all_samples(self, name: str, *, distinct: bool = True) -> DataFrame:
-        """Return all rows of a table of samples."""
+    def all_samples(
+        self, name: str, *, distinct: bool = True, days: Iterable[date] | None = None
+    ) -> DataFrame:
+        """Return all rows of a table of samples, or those of some days."""
         scope = self.scope
         return self.lake.read(
-            name, clusters=scope.clusters, since=scope.since, until=scope.until, distinct=distinct
+            name, clusters=scope.clusters, since=scope.since, until=scope.until, days=days, distinct=distinct
         )
+
+    def newest(self, name: str, *, distinct: bool = False) -> DataFrame:
+        """Return the usable samples of the days with each cluster's newest answer, and of the days before.
+
+        Of replicas and disks these are the days of each broker's newest answer. There is no need to read
+        others to know what is there now.
+        """
+        if self._days is None:
+            self._days = {} if is_small(self.lake.path) else self._newest_days()
+        rows = self.all_samples(name, distinct=distinct, days=self._days.get(name))
+        return usable(rows, table(name))
+
+    def _newest_days(self) -> dict[str, set[date]]:
+        """Return the days by table, with one query for all of them."""
+        asked = {"assignment": (), "replicas": ("broker",), "disks": ("broker",)}
+        newest = [
+            self.samples(name, distinct=False)
+            .groupBy(CLUSTER, *per)
+            .agg(f.to_date(f.max(AT)).alias(DAY))
+            .select(f.lit(name).alias("name"), DAY)
+            .distinct()
+            for name, per in asked.items()
+        ]
+        found: dict[str, set[date]] = {name: set() for name in asked}
+        for row in reduce(lambda one, other: one.unionByName(other), newest).collect():
+            found[row["name"]] |= {row[DAY], row[DAY] - timedelta(days=1)}
+        return found
 
     def check_samples(self) -> None:
         """Note how many samples cannot be used."""
@@ -110,7 +144,7 @@ class Work:
     def model(self) -> DataFrame:
         from restow.pipeline.jobs.model import model
 
-        return model(self.made("rates"), self.samples("assignment", distinct=False))
+        return model(self.made("rates"), self.newest("assignment"))
 
     def loads(self, windows: Windows) -> Loads:
         """Return what load models are made of."""
@@ -128,9 +162,7 @@ class Work:
         from restow.pipeline.jobs.skew import skew
 
         return skew(
-            self.samples("replicas", distinct=False),
-            self.samples("assignment", distinct=False),
-            self.samples("disks", distinct=False),
+            *(self.newest(name) for name in ("replicas", "assignment", "disks")),
             self.made("model"),
         )
 
@@ -140,7 +172,7 @@ class Work:
         return forecast(
             self.samples("disks"),
             self.made("rates"),
-            self.samples("assignment", distinct=False),
+            self.newest("assignment"),
             limits or ForecastLimits(),
         )
 
@@ -148,8 +180,8 @@ class Work:
         from restow.pipeline.jobs.alerts import alerts
 
         return alerts(
-            self.samples("assignment", distinct=False),
-            self.samples("disks", distinct=False),
+            self.newest("assignment"),
+            self.newest("disks"),
             *(self.made(name) for name in ("model", "skew", "forecast")),
         )
 
@@ -181,6 +213,7 @@ class Work:
 
     def derive(self, limits: ForecastLimits | None = None) -> Iterator[str]:
         """Compute model, skew, forecast and alerts from the rates in the lake, and yield their names."""
+        self._days = None
         jobs: tuple[tuple[str, Callable[[], DataFrame]], ...] = (
             ("model", self.model),
             ("skew", self.skew),
@@ -195,9 +228,7 @@ class Work:
         from restow.pipeline.jobs.fleet import fleet
 
         return fleet(
-            self.samples("assignment"),
-            self.samples("replicas"),
-            self.samples("disks"),
+            *(self.newest(name, distinct=True) for name in ("assignment", "replicas", "disks")),
             self.made("model"),
             asked,
         )

@@ -10,7 +10,15 @@ from restow.errors import InvalidInput
 from restow.pipeline.address import DELTA, ICEBERG
 from restow.pipeline.jars import JARS, KAFKA, NoSpark, jars_of
 from restow.pipeline.sampling.where import Where
-from restow.pipeline.session import SMALL_BYTES, conf_from, is_small, settings_for, with_jars, with_lake
+from restow.pipeline.session import (
+    SMALL_BYTES,
+    TASKS,
+    conf_from,
+    is_small,
+    settings_for,
+    with_jars,
+    with_lake,
+)
 from restow.pipeline.topic import connector_options
 from restow.runtime.secrets import Secret
 from restow.sizes import milliseconds
@@ -63,6 +71,9 @@ def test_small_lake_is_read_without_compiled_queries(tmp_path: Path) -> None:
     assert not is_small(str(tmp_path))
     quick = settings_for("x", None, {}, small=True)
     assert quick["spark.sql.codegen.wholeStage"] == "false"
+    assert quick["spark.sql.adaptive.enabled"] == "false"
+    cores = settings_for("x", "local[3]", {}, small=True)
+    assert (cores["spark.sql.shuffle.partitions"], cores[TASKS]) == ("3", "24")
     mine = {"spark.sql.codegen.wholeStage": "true"}
     assert settings_for("x", None, mine, small=True)["spark.sql.codegen.wholeStage"] == "true"
     for master in ("spark://host:7077", "yarn"):

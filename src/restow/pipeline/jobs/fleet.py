@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from restow.pipeline.jobs.leadership import current, newest
 from restow.pipeline.planning import GOALS, RESOURCES, FleetRequest, planned
 from restow.pipeline.schemas import Table, arrow_schema, columns
-from restow.pipeline.spark_types import shuffle_partitions
+from restow.pipeline.spark_types import tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def fleet(
     The tables are those of the lake; only the newest rows count.
     """
     asked = asked or FleetRequest()
-    tasks = shuffle_partitions(assignment.sparkSession)
+    tasks = tasks_of(assignment.sparkSession)
     partitions = partition_rows(assignment, replicas, model, asked.measure).repartition(tasks, "cluster")
     brokers = broker_rows(disks).repartition(tasks, "cluster")
     grouped = partitions.groupBy("cluster").cogroup(brokers.groupBy("cluster"))

@@ -17,7 +17,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from restow.pipeline.schemas import Table, arrow_schema, columns
-from restow.pipeline.spark_types import shuffle_partitions
+from restow.pipeline.spark_types import tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ def rehearsals(
 ) -> DataFrame:
     """Return one row for each plan and variant."""
     many = len(plans) * len(variants)
-    tasks = min(many, shuffle_partitions(spark))
+    tasks = min(many, tasks_of(spark))
     packed = zlib.compress(pickle.dumps((list(plans), list(variants))), level=1)
     numbers = spark.range(0, many, 1, max(1, tasks))
     return numbers.mapInArrow(_rehearser(packed), TABLE.schema)
