@@ -165,12 +165,17 @@ def run(main: Coroutine[Any, Any, T], *, leave_garbage: bool = False) -> T:
     """Run it to its end in virtual time and return its result.
 
     The cycles of a run are removed at its end, while everything older is excluded and costs nothing. Leave
-    them in a process that ends anyway.
+    them in a process that ends anyway, where garbage is not looked for any more then.
     """
+    if leave_garbage:
+        gc.set_threshold(*_LOOK_FOR_GARBAGE_EVERY)
+        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+            result = runner.run(main)
+            gc.disable()
+            return result
     with rare_garbage_collection(_LOOK_FOR_GARBAGE_EVERY):
         try:
             with asyncio.Runner(loop_factory=VirtualLoop) as runner:
                 return runner.run(main)
         finally:
-            if not leave_garbage:
-                gc.collect()
+            gc.collect()

@@ -32,6 +32,9 @@ _FETCH_WAIT_MS = "5000"
 records end the wait either way.
 """
 
+_LEFT: list[object] = []
+"""What a process that ends need not free."""
+
 __all__ = ["Scenario", "SimulationReport", "simulate", "simulate_safely", "warm_up"]
 
 
@@ -67,6 +70,8 @@ def simulate(
     clock = SystemClock()
     began_s = clock.monotonic_s()
     simulation = _Simulation(scenario, trace)
+    if leave_garbage:
+        _LEFT.append(simulation)
     virtual_s = run(simulation.run(), leave_garbage=leave_garbage)
     journal = simulation.journal
     return SimulationReport(
@@ -121,6 +126,7 @@ class _Simulation:
         """Return the virtual seconds of the run."""
         with self.journal.listening():
             async with SimCluster(self._scenario.brokers, _settings(self._scenario)) as cluster:
+                self._cluster = cluster
                 cluster.network.trace = self.journal.note_frame
                 await self._run(cluster)
         return asyncio.get_running_loop().time()

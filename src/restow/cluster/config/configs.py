@@ -43,6 +43,7 @@ _STAND_TOGETHER = {
 """Broker configs that state the same value in other units, by each name."""
 _SYNONYMS = {name: tuple(it.name for it in each.synonyms) for name, each in TOPIC_CONFIGS.items()}
 """The broker configs that state the default of a topic config, the nearest first."""
+_OF_TOPICS = frozenset(name for names in _SYNONYMS.values() for name in names)
 _COMPRESSIONS = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 """By compression.type; `producer` is not among them."""
 
@@ -105,6 +106,8 @@ class BrokerConfigs:
         self._settings: dict[str, TopicSettings] = {}
         self._defaults: dict[str, Value] = {}
         """The values that topics have unless they state others; empty if they must be read anew."""
+        self._values: dict[str, Value | None] = {}
+        """The broker's values that were asked for."""
         self._described: tuple[ConfigEntry, ...] = ()
         """All configs of this broker; empty if they must be put together anew."""
 
@@ -112,15 +115,11 @@ class BrokerConfigs:
 
     def set_broker(self, values: Mapping[str, str]) -> None:
         """Set this broker's dynamic configs."""
-        if (found := _readable(BROKER_CONFIGS, values)) != self._broker:
-            self._broker = found
-            self._forget()
+        self._broker = self._changed(self._broker, values)
 
     def set_all_brokers(self, values: Mapping[str, str]) -> None:
         """Set the dynamic configs of all brokers."""
-        if (found := _readable(BROKER_CONFIGS, values)) != self._all_brokers:
-            self._all_brokers = found
-            self._forget()
+        self._all_brokers = self._changed(self._all_brokers, values)
 
     def set_topic(self, topic: str, values: Mapping[str, str]) -> None:
         """Set the topic's configs."""
@@ -136,9 +135,11 @@ class BrokerConfigs:
 
     def value(self, name: str) -> Value | None:
         """Return the broker's value of a config; None if it has none."""
-        definition = BROKER_CONFIGS[name]
-        text = next(self._stated_by_broker(definition)).value
-        return None if text is None else definition.parse(text)
+        if name not in self._values:
+            definition = BROKER_CONFIGS[name]
+            text = next(self._stated_by_broker(definition)).value
+            self._values[name] = None if text is None else definition.parse(text)
+        return self._values[name]
 
     def integer(self, name: str) -> int:
         """Return the broker's value of a numeric config."""
@@ -197,10 +198,14 @@ class BrokerConfigs:
         stated = {name: TOPIC_CONFIGS[name].parse(text) for name, text in own.items()}
         return _settings_of(self._defaults | stated)
 
-    def _forget(self) -> None:
-        self._settings.clear()
-        self._defaults = {}
-        self._described = ()
+    def _changed(self, before: dict[str, str], values: Mapping[str, str]) -> dict[str, str]:
+        """Return the broker's new configs, and forget what follows from those that differ."""
+        found = _readable(BROKER_CONFIGS, values)
+        if changed := found.items() ^ before.items():
+            self._values, self._described = {}, ()
+            if any(name in _OF_TOPICS for name, _ in changed):
+                self._settings, self._defaults = {}, {}
+        return found
 
     # Descriptions
 
@@ -213,7 +218,7 @@ class BrokerConfigs:
         return self._describe_topic(own, None)
 
     def _describe_topic(self, own: Mapping[str, str], names: Iterable[str] | None) -> tuple[ConfigEntry, ...]:
-        stated = self._stated_names()
+        stated = self._broker.keys() | self._all_brokers.keys() | self._file.keys()
         return tuple(
             _topic_default(each.name)
             if each.name not in own and stated.isdisjoint(_SYNONYMS[each.name])
@@ -228,10 +233,6 @@ class BrokerConfigs:
             )
             for each in _chosen(TOPIC_CONFIGS, names)
         )
-
-    def _stated_names(self) -> frozenset[str]:
-        """Return the names of the broker configs that have another source than the default."""
-        return frozenset().union(*(layer for _, layer in self._layers()))
 
     def describe_broker(self, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
         """Return this broker's configs: all, or the named ones that exist."""

@@ -9,8 +9,16 @@ Not supported: features.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from restow.cluster.handlers.registry import HANDLERS, Request, RequestContext, handles, served_versions
+from restow.cluster.handlers.registry import (
+    HANDLERS,
+    Answer,
+    Request,
+    RequestContext,
+    handles,
+    served_versions,
+)
 from restow.wire.codec import API_VERSIONS
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ApiVersionsResponse, Message
@@ -20,13 +28,20 @@ _FIRST_WITH_SOFTWARE = 3
 
 
 @handles(API_VERSIONS, range(5))
-async def handle(request: Request, _: RequestContext) -> Message:
+async def handle(request: Request, _: RequestContext) -> Answer:
     body = request.body
     if request.api_version >= _FIRST_WITH_SOFTWARE and not (
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
-    return ApiVersionsResponse(api_keys=[_entry(key, served) for key, served in served_versions().items()])
+    return (_encoded(request.api_version, tuple(served_versions().items())),)
+
+
+@lru_cache(maxsize=8)
+def _encoded(version: int, served: tuple[tuple[int, range], ...]) -> bytes:
+    """Return the response, which every client asks for as it connects."""
+    entries = [_entry(key, versions) for key, versions in served]
+    return bytes(ApiVersionsResponse(api_keys=entries).encode(version=version))
 
 
 def refusal() -> Message:

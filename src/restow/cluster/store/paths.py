@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from restow.cluster.store.errors import InvalidPath
 
@@ -11,6 +12,7 @@ _FORBIDDEN = "\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff"
 _VALID = re.compile(rf"(?:/(?!\.{{1,2}}(?:/|\Z))[^/{_FORBIDDEN}]+)+|/")
 
 
+@lru_cache(maxsize=16_384)
 def check_path(path: str) -> str:
     """Return the path if it is valid."""
     if _VALID.fullmatch(path):
