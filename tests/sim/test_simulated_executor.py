@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,11 @@ from restow.sim.producer import SimProducer
 from restow.snapshot import capture
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from restow.execute.journal.ledger import RunLedger
     from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.run.start import RunContext
     from restow.model import Plan, Snapshot
 
 TOPIC = "orders"
@@ -140,4 +145,55 @@ def test_run_goes_on_beside_a_dead_target_gives_up_and_is_resumed_when_it_is_bac
     assert done.is_good, done
     (moved,) = [topic for topic in after.topics if topic.name == TOPIC]
     assert [each.replicas for each in moved.partitions] == targets
+    assert configs_of(after) == configs_of(before)
+
+
+def test_resumed_run_takes_no_throttle_for_an_earlier_one_that_a_slow_broker_still_tells() -> None:
+    """A cancel has taken the throttles off and is killed. The next process hears of that before broker 3."""
+
+    async def main() -> tuple[Snapshot, Snapshot, RunOutcome]:
+        disk, clock = SimDisk(SeededChance("tool")), NodeClock()
+        async with SimCluster(4) as cluster:
+
+            @asynccontextmanager
+            async def tool() -> AsyncIterator[tuple[SimProcess, RunContext]]:
+                process = SimProcess("tool", cluster.network, disk)
+                async with connected_admin(process, cluster.network, clock, cluster.nodes) as admin:
+                    yield process, run_context(process, admin, clock, disk, SeededChance("executor"))
+
+            async def kill(
+                work: Callable[[RunContext], Awaitable[object]], when: Callable[[RunLedger], bool]
+            ) -> None:
+                with suppress(asyncio.CancelledError):
+                    async with tool() as (process, world):
+                        runs = await world.runs()
+                        task = asyncio.ensure_future(work(world))
+                        while not (runs.names() and when(runs.latest().ledger)):
+                            await clock.sleep(0.001)
+                        process.kill()
+                        task.cancel()
+                        await task
+
+            async with tool() as (_, world):
+                await world.admin.create_topics([NewTopic(name=TOPIC, partitions=2, replication_factor=3)])
+                await fill(cluster, 2)
+                before = await capture(world.admin, clock)
+            drain = plan(before, drain=0, seconds=1e9)
+            options, listener = run_options(throttle="20kB/s"), Heard().listener
+            await kill(
+                lambda world: start.execute(world, drain, options, listener),
+                lambda ledger: bool(ledger.in_progress),
+            )
+            await clock.sleep(1.0)
+            cluster.nodes[3].store.latency_s = 1.0
+            await kill(lambda world: start.cancel(world, listener), lambda ledger: not ledger.ours)
+            async with tool() as (_, world):
+                outcome = await start.resume(world, options, listener)
+                cluster.nodes[3].store.latency_s = 0.001
+                await clock.sleep(10.0)
+                after = await capture(world.admin, clock)
+        return before, after, outcome
+
+    before, after, outcome = run(main())
+    assert outcome.is_good, outcome
     assert configs_of(after) == configs_of(before)

@@ -54,6 +54,8 @@ class RunLedger:
     """The value that each config set by this run would have without it."""
     ours: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
     """The values that the run may have set each config to. Restored configs are in neither mapping."""
+    told: Mapping[Setting, str | None] = field(default_factory=dict)
+    """The value that each config was set to last, restored ones included, unless a later change is open."""
     borrowed: frozenset[Setting] = frozenset()
     """Configs that belonged to another run when we first set them: their prior value may lose its owner."""
     in_progress: Mapping[TopicPartition, Step] = field(default_factory=dict)
@@ -222,9 +224,10 @@ def has_extra_logs(step: Step, brokers: Iterable[BrokerId]) -> bool:
 
 
 def _throttle(ledger: RunLedger, facts: Any) -> RunLedger:
-    prior, ours = dict(ledger.prior), dict(ledger.ours)
+    prior, ours, told = dict(ledger.prior), dict(ledger.ours), dict(ledger.told)
     for each in facts["changes"]:
         setting = _setting(each["setting"])
+        told.pop(setting, None)
         prior[setting] = _text_or_none(each["prior"])
         value = _text_or_none(each["value"])
         if value is not None and value != each["prior"]:
@@ -232,20 +235,21 @@ def _throttle(ledger: RunLedger, facts: Any) -> RunLedger:
         else:
             ours.setdefault(setting, ())
     borrowed = ledger.borrowed.union(_setting(each) for each in facts.get("borrowed", ()))
-    return replace(ledger, prior=prior, ours=ours, borrowed=borrowed)
+    return replace(ledger, prior=prior, ours=ours, told=told, borrowed=borrowed)
 
 
 def _throttled(ledger: RunLedger, facts: Any) -> RunLedger:
     """Take over the values that were set; forget the configs that were restored."""
-    prior, ours = dict(ledger.prior), dict(ledger.ours)
+    prior, ours, told = dict(ledger.prior), dict(ledger.ours), dict(ledger.told)
     for each in facts["arrived"]:
         setting, value = _setting(each["setting"]), _text_or_none(each["value"])
+        told[setting] = value
         if value == prior.get(setting):
             ours.pop(setting, None)
             prior.pop(setting, None)
         else:
             ours[setting] = () if value is None else (value,)
-    return replace(ledger, prior=prior, ours=ours, borrowed=ledger.borrowed & ours.keys())
+    return replace(ledger, prior=prior, ours=ours, told=told, borrowed=ledger.borrowed & ours.keys())
 
 
 def _submit(ledger: RunLedger, facts: Any) -> RunLedger:

@@ -2,7 +2,8 @@
 
 Before every change, the value that each config would have without our entries is computed again. So entries
 that other tools add to a list stay, and a rate that another tool has set is left alone. Brokers may answer
-with outdated configs: right after our own change, an answer counts only if it shows that change. A broker
+with outdated configs: right after our own change, or that of a process whose run we go on with, an answer
+counts only if it shows that change. A broker
 that has just started knows no topics: one counts as deleted only if the broker still does not know it after
 a while, and the metadata does not have it either.
 """
@@ -88,8 +89,11 @@ class Throttling:
         self._others: dict[Setting, str | None] = {}
         """Values that other tools have set instead of ours, as last read."""
         self._stands: dict[Setting, str] | None = None
-        self._sent: dict[Setting, tuple[str | None, float]] = {}
-        """The values that we set last, and when."""
+        began_s = clock.monotonic_s()
+        self._sent: dict[Setting, tuple[str | None, float]] = {
+            setting: (value, began_s) for setting, value in book.ledger.told.items()
+        }
+        """The values that we set last, and when. A process that was killed may have set some just now."""
         self._unknown_since_s: dict[str, float] = {}
         """The topics that the last answer did not know, and since when."""
 
