@@ -83,6 +83,11 @@ def section(shown: Section) -> str:
     )
 
 
+def titled(title: str, *parts: str, note: str = "") -> str:
+    """Return a section with this heading."""
+    return section(Section(title=title, parts=parts, note=note))
+
+
 def link(text: str, address: str) -> Markup:
     """Return a link. The address is one of ours: a path, with names from outside already quoted in it."""
     return Markup(f"<a href='{escape(address)}'>{escape(text)}</a>")

@@ -28,6 +28,15 @@ def text_field(name: str, label: str, value: str = "", *, hint: str = "", exampl
     )
 
 
+def search_form(path: str, search: str, sort: str, sorts: Iterable[str]) -> str:
+    """Return the form above a list: which rows to show, and in which order."""
+    return (
+        f"<form class='row' method='get' action='{path}' role='search'>"
+        f"{text_field('search', 'Name contains', search)}{choice('sort', 'Sort by', sorts, sort)}"
+        "<button>Search</button></form>"
+    )
+
+
 def check_field(name: str, label: str, *, on: bool = False, hint: str = "") -> str:
     """Return a box to tick."""
     small = f"<small>{escape(hint)}</small>" if hint else ""

@@ -157,6 +157,11 @@ def live(name: str, html: str) -> str:
     return f"<div id='{name}'>{html}</div>"
 
 
+def live_parts(parts: Mapping[str, str]) -> str:
+    """Return all parts of a page that its feed replaces, by name."""
+    return "".join(live(name, html) for name, html in parts.items())
+
+
 def address(path: str, **query: object) -> str:
     """Return an address of ours with what it asks for, quoted."""
     asked = {name: value for name, value in query.items() if value not in (None, "")}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.html.page import Section, Tile, paragraph, section, table, tiles
+from restow.html.page import Tile, paragraph, table, tiles, titled
 from restow.sizes import human_bytes
 from restow.ui.forms import choice
-from restow.ui.frame import Shown, live, pager
+from restow.ui.frame import Shown, live_parts, pager
 from restow.ui.lists import Paged, paged
 from restow.ui.pages.broker_rows import broker_table
 from restow.ui.pages.cluster import away_banner
@@ -59,7 +59,7 @@ def broker_page(look: ClusterLook, broker: BrokerId, number: int) -> Shown | Non
         return None
     return Shown(
         title=f"Broker {broker}",
-        body="".join(live(name, html) for name, html in broker_parts(look, broker, number).items()),
+        body=live_parts(broker_parts(look, broker, number)),
         feed=f"/events?page=broker&id={broker}&number={number}",
     )
 
@@ -81,10 +81,10 @@ def broker_parts(look: ClusterLook, broker: BrokerId, number: int) -> dict[str, 
     )
     row = broker_table([found], sums, "log dirs")
     throttles = list(found.throttles.items())
-    parts = [tiles(shown), section(Section(title="Log dirs", parts=(row,)))]
+    parts = [tiles(shown), titled("Log dirs", row)]
     if throttles:
         rates = table(("config", "bytes per second"), throttles, caption="throttles")
-        parts.append(section(Section(title="Throttles", parts=(rates,))))
+        parts.append(titled("Throttles", rates))
     return {
         "broker": away_banner(look) + "".join(parts),
         "partitions": _partitions(snapshot, broker, number),
@@ -115,9 +115,4 @@ def _partitions(snapshot: Snapshot, broker: BrokerId, number: int) -> str:
     )
     heads = ("partition", "is", "in sync", "log dir", "replicas", "bytes")
     turn = pager("/broker", found.number, found.pages, id=broker)
-    return section(
-        Section(
-            title="Replicas, the largest first",
-            parts=(table(heads, found.rows, left=5, caption="replicas"), turn),
-        )
-    )
+    return titled("Replicas, the largest first", table(heads, found.rows, left=5, caption="replicas"), turn)

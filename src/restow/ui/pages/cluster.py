@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
+from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles, titled
 from restow.html.plots import amount, meter
 from restow.sizes import count, human_bytes
 from restow.ui.addresses import run_address
-from restow.ui.frame import Shown, address, at, live
+from restow.ui.frame import Shown, address, at, live_parts
 from restow.ui.pages.broker_rows import broker_table
 from restow.ui.pages.lake import lake_part
 from restow.ui.pages.links import broker_link, ids, partition_link
@@ -33,7 +33,7 @@ def cluster_page(look: ClusterLook, run: RunStatus | None) -> Shown:
     parts = cluster_parts(look, run)
     return Shown(
         title="Cluster",
-        body="".join(live(name, html) for name, html in parts.items()),
+        body=live_parts(parts),
         feed="/events?page=cluster",
         incomplete=look.snapshot is None,
     )
@@ -186,7 +186,7 @@ def _bands(look: ClusterLook) -> str:
         more = len(bands.unmet) - len(rows)
         parts.append(paragraph(f"and {more:,} more") if more > 0 else "")
     note = "Every goal gives each broker a share; a band around it is allowed."
-    return section(Section(title="Balance", note=note, parts=tuple(parts)))
+    return titled("Balance", *parts, note=note)
 
 
 def _causes(causes: Sequence[BandCause], unit: str) -> Markup:
@@ -207,7 +207,7 @@ def _racks(sums: ClusterSums) -> Iterator[str]:
         title = f"Rack {rack}" if rack else "Brokers" if len(sums.racks) == 1 else "Brokers without a rack"
         if not rack and all(each.address is None for each in brokers):
             title = "Brokers that are down"  # only live brokers tell their racks
-        yield section(Section(title=title, parts=(broker_table(brokers, sums, title),)))
+        yield titled(title, broker_table(brokers, sums, title))
 
 
 def _many(sums: ClusterSums, bands: Explanation | None) -> str:
@@ -217,16 +217,12 @@ def _many(sums: ClusterSums, bands: Explanation | None) -> str:
     out = {each.broker for each in bands.unmet} if bands is not None else set()
     squares = "".join(_square(each, out) for each in sums.brokers[:_MOST_IN_GRID])
     key = "Each square is a broker: · in its bands, ▲ out of band, ✕ down. The link has its numbers."
-    return section(
-        Section(
-            title="Racks and brokers",
-            note=key,
-            parts=(
-                table(heads, rows, caption="racks"),
-                f"<div class='grid-of-brokers'>{squares}</div>",
-                f"<p>{link('All brokers as a table', '/brokers')}</p>",
-            ),
-        )
+    return titled(
+        "Racks and brokers",
+        table(heads, rows, caption="racks"),
+        f"<div class='grid-of-brokers'>{squares}</div>",
+        f"<p>{link('All brokers as a table', '/brokers')}</p>",
+        note=key,
     )
 
 

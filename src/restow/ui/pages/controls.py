@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from restow.html.page import Section, link, paragraph, section, table
+from restow.html.page import link, paragraph, table, titled
 from restow.sizes import count, human_bytes
 from restow.ui.addresses import run_address
 from restow.ui.forms import check_field, text_field
-from restow.ui.frame import Shown, at, hidden, live
+from restow.ui.frame import Shown, at, hidden, live_parts
 from restow.ui.pages.runs import state_of
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ def confirm_page(book: RunBook, command: str, told: Mapping[str, Any], session: 
         f"<form class='row' method='post' action='{where}/{command}'>{hidden(session)}{throttle}{partly}"
         f"<button class='danger'>{CONFIRMED[command]}</button>{link('No, back to the run', where)}</form>"
     )
-    what = section(
-        Section(title="What will happen", parts=(paragraph(_sentence(command, told)), _listed(told)))
-    )
+    what = titled("What will happen", paragraph(_sentence(command, told)), _listed(told))
     return Shown(title=f"{command.capitalize()} run {book.name}?", body=f"{what}<section>{form}</section>")
 
 
@@ -122,7 +120,7 @@ def start_page(job: CommandJob) -> Shown:
     if "go" in parts:
         body = f"<section><p>{link('To the run', parts['go'])}</p></section>"
     else:
-        body = "".join(live(name, html) for name, html in parts.items())
+        body = live_parts(parts)
     return Shown(
         title=job.title.capitalize(),
         body=body,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
+from restow.html.page import Markup, Tile, link, paragraph, table, tiles, titled
 from restow.html.plots import meter
 from restow.sizes import count, human_duration, some
-from restow.ui.forms import choice, text_field
-from restow.ui.frame import Shown, address, at, live, pager
+from restow.ui.forms import search_form
+from restow.ui.frame import Shown, address, at, live_parts, pager
 from restow.ui.lists import paged
 from restow.ui.pages.cluster import away_banner
 from restow.ui.pages.links import broker_link, partition_link
@@ -29,13 +29,8 @@ _TIME = "Time is the age of the next record that the group has to read."
 
 def groups_page(look: ClusterLook, search: str, sort: str, number: int) -> Shown:
     """Return the table of groups whose names contain what was searched for."""
-    form = (
-        "<form class='row' method='get' action='/groups' role='search'>"
-        f"{text_field('search', 'Name contains', search)}{choice('sort', 'Sort by', SORTS, sort)}"
-        "<button>Search</button></form>"
-    )
-    parts = groups_parts(look, search, sort, number)
-    body = f"<section>{form}{live('groups', parts['groups'])}</section>"
+    form = search_form("/groups", search, sort, SORTS)
+    body = f"<section>{form}{live_parts(groups_parts(look, search, sort, number))}</section>"
     feed = address("/events", page="groups", search=search, sort=sort, number=number)
     return Shown(title="Groups", body=body, feed=feed)
 
@@ -94,7 +89,7 @@ def group_page(look: ClusterLook, name: str, number: int) -> Shown | None:
     parts = group_parts(look, name, number)
     return Shown(
         title=f"Group {name}",
-        body="".join(live(each, html) for each, html in parts.items()),
+        body=live_parts(parts),
         feed=address("/events", page="group", name=name, number=number),
     )
 
@@ -120,7 +115,7 @@ def group_parts(look: ClusterLook, name: str, number: int) -> dict[str, str]:
     listed = table(heads, members, left=5, caption="members") if members else paragraph("It has no member.")
     return {
         "group": away_banner(look) + tiles(_tiles(found)) + about + wrong,
-        "members": section(Section(title="Members", parts=(listed,))),
+        "members": titled("Members", listed),
         "lags": _partitions(found, name, number),
     }
 
@@ -171,9 +166,6 @@ def _partitions(found: GroupLag, name: str, number: int) -> str:
     ]
     heads = ("partition", "owner", "committed", "end", "lag in messages", "lag in time")
     turn = pager("/group", shown.number, shown.pages, name=name)
-    return section(
-        Section(
-            title="Partitions, the furthest behind first",
-            parts=(table(heads, rows, left=2, caption="partitions"), turn),
-        )
+    return titled(
+        "Partitions, the furthest behind first", table(heads, rows, left=2, caption="partitions"), turn
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from restow.html.heat import hour_name, week
-from restow.html.page import Section, paragraph, section, table
+from restow.html.page import Section, paragraph, section, table, titled
 from restow.html.plots import amount
 from restow.model.load import BYTES_IN, BYTES_OUT
 from restow.sizes import human_bytes, human_rate
@@ -25,9 +25,7 @@ def lake_part(lake: LakeLook) -> str:
     """Return the sections; what is wrong with the lake, if something is."""
     parts = []
     if lake.wrong:
-        parts.append(
-            section(Section(title="Loads", parts=tuple(paragraph(each, "bad") for each in lake.wrong)))
-        )
+        parts.append(titled("Loads", *(paragraph(each, "bad") for each in lake.wrong)))
     if lake.findings is not None:
         parts += map(section, _sections(lake.findings.week, lake.findings.forecast))
     return "".join(parts)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from restow.html.page import Markup, Section, Tile, link, section, table, tiles
+from restow.html.page import Markup, Tile, link, table, tiles, titled
 from restow.model import Partition
 from restow.sizes import human_bytes
 from restow.ui.addresses import plan_address
-from restow.ui.frame import Shown, address, at, live, run_link
+from restow.ui.frame import Shown, address, at, live_parts, run_link
 from restow.ui.pages.cluster import away_banner
 from restow.ui.pages.links import broker_link, ids
 from restow.ui.pages.topics import REPLICA_KEY, replica_cell
@@ -50,7 +50,7 @@ def partition_page(
     back = f"<p>{link(f'Topic {name.topic}', address('/topic', name=name.topic))}</p>"
     return Shown(
         title=f"Partition {name}",
-        body="".join(live(each, html) for each, html in parts.items()) + back,
+        body=live_parts(parts) + back,
         feed=address("/events", page="partition", topic=name.topic, partition=name.partition),
     )
 
@@ -90,8 +90,8 @@ def partition_parts(
     return {
         "partition": away_banner(look)
         + tiles(shown)
-        + section(Section(title="Replicas", parts=(table(heads, copies, left=2, caption="replicas"),))),
-        "life": section(Section(title="Its life", note=_LIFE, parts=(_matrix(stages),))),
+        + titled("Replicas", table(heads, copies, left=2, caption="replicas")),
+        "life": titled("Its life", _matrix(stages), note=_LIFE),
     }
 
 

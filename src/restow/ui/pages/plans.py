@@ -5,14 +5,14 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from restow.html.page import Section, link, paragraph, section, table, tiles
+from restow.html.page import Section, link, paragraph, section, table, tiles, titled
 from restow.html.plots import changes
 from restow.model.showing import plan_tiles
 from restow.plan.explain.view import CHANGE_HEADS, limits_told, times_told
 from restow.sizes import count, human_bytes
 from restow.ui.addresses import plan_address
 from restow.ui.forms import command_fields, text_field
-from restow.ui.frame import Shown, address, at, hidden, live, pager
+from restow.ui.frame import Shown, address, at, hidden, live_parts, pager
 from restow.ui.lists import paged
 from restow.ui.moves import EVERY_MOVE
 from restow.ui.pages.links import ids, partition_link
@@ -130,7 +130,7 @@ def job_parts(job: CommandJob) -> dict[str, str]:
 def unfinished_page(stored: StoredPlan, job: CommandJob | None) -> Shown:
     """Return the page of a plan that is not there: being made, refused, or interrupted."""
     if job is not None and not job.is_over:
-        body = "".join(live(name, html) for name, html in job_parts(job).items())
+        body = live_parts(job_parts(job))
         return Shown(title=stored.title, body=body, feed=f"/events?page=job&job={job.id}", incomplete=True)
     told = stored.told()
     left = table(
@@ -142,7 +142,7 @@ def unfinished_page(stored: StoredPlan, job: CommandJob | None) -> Shown:
         note = (
             "The plan would be incomplete, so it was not written. Remove what hinders it, or tick `partial`."
         )
-        return Shown(title=stored.title, body=section(Section(title="Left behind", note=note, parts=(left,))))
+        return Shown(title=stored.title, body=titled("Left behind", left, note=note))
     wrong = stored.wrong or "the server was stopped while it was being made: make it again"
     return Shown(title=stored.title, body=f"<section>{paragraph(wrong, 'bad')}</section>")
 
@@ -181,7 +181,7 @@ def plan_page(
         ),
         f"<section><h2>Plan</h2><dl class='facts'>{rows}</dl><p>Download: {files}</p></section>",
         *map(section, _sections(plan, told)),
-        section(Section(title="Brokers", note="Bytes before (grey) and after.", parts=_brokers(brokers))),
+        titled("Brokers", *_brokers(brokers), note="Bytes before (grey) and after."),
         actions,
         f"<section id='moves'><h2>Moves: {len(found.moves):,}</h2>",
         _moves(stored, found, moves, wanted),

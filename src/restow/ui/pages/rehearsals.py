@@ -6,14 +6,14 @@ from html import escape
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from restow.html.page import Section, Tile, link, paragraph, section, table, tiles
+from restow.html.page import Section, Tile, link, paragraph, section, table, tiles, titled
 from restow.html.plots import Line, lines
 from restow.plan.flow.constants import known_lines
 from restow.sizes import count, human_bytes, human_duration, human_rate
 from restow.ui.addresses import plan_address, rehearsal_address
 from restow.ui.bars import span
 from restow.ui.forms import command_fields
-from restow.ui.frame import Shown, at, hidden, live, pager
+from restow.ui.frame import Shown, at, hidden, live_parts, pager
 from restow.ui.lists import paged, thinned
 from restow.ui.pages.plans import asked_for, job_parts
 
@@ -82,7 +82,7 @@ def rehearsals_of(stored: StoredPlan) -> str:
     if not rows:
         return ""
     heads = ("rehearsal", "asked for", "takes", "found")
-    return section(Section(title="Rehearsals", parts=(table(heads, rows, left=4, caption="rehearsals"),)))
+    return titled("Rehearsals", table(heads, rows, left=4, caption="rehearsals"))
 
 
 def rehearsal_page(
@@ -91,7 +91,7 @@ def rehearsal_page(
     """Return a rehearsal's page, or what keeps it. `again` is the form to rehearse with other options."""
     title = f"Rehearsal of {stored.title}"
     if job is not None and not job.is_over:
-        body = "".join(live(name, html) for name, html in job_parts(job).items())
+        body = live_parts(job_parts(job))
         return Shown(title=title, body=body, feed=f"/events?page=job&job={job.id}", incomplete=True)
     told = rehearsal.told()
     back = f"<p>{link('To the plan', plan_address(stored.id))}</p>"
@@ -285,7 +285,7 @@ def _steps(stored: StoredPlan, rehearsal: StoredRehearsal, told: Mapping[str, An
     heads = ("partition", "before", "after", "from begin to end", "begins", "ends")
     turn = pager(rehearsal_address(stored.id, rehearsal.id), found.number, found.pages)
     shown = table(heads, rows, left=4, caption="steps over time")
-    return section(Section(title=f"Timeline: {count(found.total, 'step')}", parts=(shown, turn)))
+    return titled(f"Timeline: {count(found.total, 'step')}", shown, turn)
 
 
 def _finite(step: Mapping[str, Any]) -> float:

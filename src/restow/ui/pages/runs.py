@@ -5,23 +5,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from restow.html.page import (
-    Markup,
-    ReportPage,
-    Section,
-    Tile,
-    link,
-    page,
-    paragraph,
-    section,
-    table,
-    tiles,
-)
+from restow.html.page import Markup, ReportPage, Section, Tile, link, page, paragraph, table, tiles, titled
 from restow.html.plots import Line, lines, meter
 from restow.sizes import count, human_bytes, human_duration, human_rate
 from restow.ui.addresses import run_address
 from restow.ui.bars import progress, span
-from restow.ui.frame import Shown, address, at, live, pager, run_link
+from restow.ui.frame import Shown, address, at, live, live_parts, pager, run_link
 from restow.ui.lists import paged, thinned
 from restow.ui.pages.links import broker_link, ids, partition_link
 
@@ -46,7 +35,7 @@ def history_page(books: RunBooks, number: int) -> Shown:
     parts = history_parts(books, number)
     return Shown(
         title="Runs",
-        body="".join(live(name, html) for name, html in parts.items()),
+        body=live_parts(parts),
         feed=address("/events", page="runs", number=number),
     )
 
@@ -54,11 +43,11 @@ def history_page(books: RunBooks, number: int) -> Shown:
 def history_parts(books: RunBooks, number: int) -> dict[str, str]:
     """Return its live parts."""
     if books.wrong:
-        return {"history": section(Section(title="Journals", parts=(paragraph(books.wrong, "bad"),)))}
+        return {"history": titled("Journals", paragraph(books.wrong, "bad"))}
     found = paged(books.all(), number, _ROWS)
     if not found.total:
         note = f"There is no run in {books.folder} yet."
-        return {"history": section(Section(title="Journals", parts=(paragraph(note),)))}
+        return {"history": titled("Journals", paragraph(note))}
     undone = {each.undo_of: each.name for each in books.all() if each.undo_of}
     rows = [_row(books, each, undone.get(each.name)) for each in found.rows]
     turn = pager("/runs", found.number, found.pages)
@@ -136,7 +125,7 @@ def run_page(books: RunBooks, book: RunBook, number: int, actions: str = "") -> 
 def run_parts(books: RunBooks, book: RunBook, number: int) -> dict[str, str]:
     """Return its live parts."""
     if book.wrong:
-        return {"run": section(Section(title="The journal", parts=(paragraph(book.wrong, "bad"),)))}
+        return {"run": titled("The journal", paragraph(book.wrong, "bad"))}
     return {
         "run": _mark(books, book)
         + tiles(run_tiles(books, book))
@@ -296,7 +285,7 @@ def _flows(books: RunBooks, book: RunBook) -> str:
         parts.append(table(names, copies, caption="replicas under way"))
         more = len(report.copying) - len(copies)
         parts.append(paragraph(f"and {more:,} more") if more > 0 else "")
-    return section(Section(title="Flows", parts=tuple(parts))) if parts else ""
+    return titled("Flows", *parts) if parts else ""
 
 
 def over_time(book: RunBook) -> str:
@@ -317,7 +306,7 @@ def over_time(book: RunBook) -> str:
 def _timeline(book: RunBook) -> str:
     picture = over_time(book)
     note = "Bytes copied over time, in UTC."
-    return section(Section(title="Predicted and actual", note=note, parts=(picture,))) if picture else ""
+    return titled("Predicted and actual", picture, note=note) if picture else ""
 
 
 def _line(name: str, points: Sequence[tuple[int, float]], from_ms: int, kind: str = "") -> Line:
@@ -335,7 +324,7 @@ def _moves(book: RunBook, number: int) -> str:
     turn = pager(run_address(book.name), found.number, found.pages)
     shown = table(heads, rows, left=8, caption="moves")
     note = f"Each bar is a part of the {human_duration(whole_ms / 1000)} of the run so far."
-    return section(Section(title=f"Timeline of {count(found.total, 'move')}", note=note, parts=(shown, turn)))
+    return titled(f"Timeline of {count(found.total, 'move')}", shown, turn, note=note)
 
 
 def _move_row(book: RunBook, move: ShownMove, whole_ms: int) -> tuple[object, ...]:
@@ -367,9 +356,7 @@ def _events(book: RunBook) -> str:
     note = f"The latest {len(latest):,} of {count(len(book.events), 'event')}."
     shown = table(("when", "what"), rows, left=2, caption="events", most=_EVENTS)
     scrolls = f"<div class='scroll' tabindex='0' role='region' aria-label='What happened'>{shown}</div>"
-    return section(
-        Section(title="What happened", note=note if len(latest) < len(book.events) else "", parts=(scrolls,))
-    )
+    return titled("What happened", scrolls, note=note if len(latest) < len(book.events) else "")
 
 
 def run_report(books: RunBooks, book: RunBook) -> str:

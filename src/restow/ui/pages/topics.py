@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from restow.html.page import Markup, Section, Tile, link, paragraph, section, table, tiles
+from restow.html.page import Markup, Tile, link, paragraph, table, tiles, titled
 from restow.sizes import human_bytes
-from restow.ui.forms import choice, text_field
+from restow.ui.forms import search_form
 from restow.ui.frame import Shown, address, pager
 from restow.ui.lists import paged
 from restow.ui.pages.cluster import away_banner
@@ -52,13 +52,9 @@ def topics_page(look: ClusterLook, search: str, sort: str, number: int) -> Shown
         for each in found.rows
     ]
     heads = ("topic", "partitions", "replication factor", "bytes", "under-replicated", "offline", "moving")
-    form = (
-        "<form class='row' method='get' action='/topics' role='search'>"
-        f"{text_field('search', 'Name contains', search)}{choice('sort', 'Sort by', SORTS, sort)}"
-        "<button>Search</button></form>"
-    )
     told = paragraph(f"{found.total:,} of {len(look.sums.topics):,} topics")
     turn = pager("/topics", found.number, found.pages, search=search, sort=sort)
+    form = search_form("/topics", search, sort, SORTS)
     body = f"<section>{form}{told}{table(heads, rows, caption='topics')}{turn}</section>"
     return Shown(title="Topics", body=away_banner(look) + body)
 
@@ -98,14 +94,12 @@ def topic_page(look: ClusterLook, name: str, number: int) -> Shown | None:
         note, drawn = _LIST_KEY.format(len(brokers)), _list(snapshot, topic, found.rows)
     parts = [
         tiles(shown),
-        section(Section(title="Partitions and brokers", note=note, parts=(drawn,))),
+        titled("Partitions and brokers", drawn, note=note),
         pager("/topic", found.number, found.pages, name=name),
     ]
     if topic.configs:
         rows = sorted(topic.configs.items())
-        parts.append(
-            section(Section(title="Configs of its own", parts=(table(("config", "value"), rows, left=2),)))
-        )
+        parts.append(titled("Configs of its own", table(("config", "value"), rows, left=2)))
     return Shown(title=f"Topic {name}", body=away_banner(look) + "".join(parts))
 
 
