@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from restow.ui.large_files import ShownPlan
-    from restow.ui.plan_store import StoredPlan
+    from restow.ui.plan_store import StoredPlan, StoredRehearsal
     from restow.ui.run_books import RunBook
     from restow.ui.sessions import UiSession
     from restow.ui.site import Site
@@ -58,6 +58,18 @@ class Actions:
             raise Refused(404, f"there is no plan {name!r}")
         return found
 
+    def plan_at(self, request: Request) -> StoredPlan:
+        """Return the plan of an address."""
+        return self.stored(str(request.path_params["plan"]))
+
+    def rehearsal_at(self, request: Request) -> StoredRehearsal:
+        """Return the rehearsal of an address."""
+        name = str(request.path_params["rehearsal"])
+        found = self._site.store.rehearsal(self.plan_at(request), name)
+        if found is None:
+            raise Refused(404, f"there is no rehearsal {name!r} of this plan")
+        return found
+
     async def read(self, stored: StoredPlan) -> ShownPlan:
         """Return a plan as pages show it."""
         if not stored.is_there:
@@ -85,8 +97,9 @@ class Actions:
         )
         return site.jobs.start(job, ())
 
-    async def book(self, name: str) -> RunBook:
-        """Return a run by its name. One that has just begun may not have been read yet."""
+    async def run_at(self, request: Request) -> RunBook:
+        """Return the run of an address. One that has just begun may not have been read yet."""
+        name = str(request.path_params["run"])
         if self._site.books.get(name) is None:
             await self._site.read_journals()
         book = self._site.books.get(name)

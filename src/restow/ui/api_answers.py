@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from restow.ui.actions import Actions
     from restow.ui.commands import CommandForm
-    from restow.ui.plan_store import StoredPlan
     from restow.ui.site import Site
 
 _ROWS = 1_000
@@ -73,7 +72,7 @@ class ApiAnswers:
         return _listed(request, "plans", self._site.store.all(), documents.plan_line)
 
     async def plan(self, request: Request) -> Any:
-        stored = self._stored(request)
+        stored = self._actions.plan_at(request)
         job = self._site.jobs.get(stored.id)
         under_way = job is not None and not job.is_over
         told: dict[str, Any] = {**documents.plan_line(stored), "under_way": under_way}
@@ -89,22 +88,19 @@ class ApiAnswers:
         return asdict(await asyncio.to_thread(comparison, *(each.path for each in stored)))
 
     async def rehearsal(self, request: Request) -> Any:
-        name = str(request.path_params["rehearsal"])
-        found = self._site.store.rehearsal(self._stored(request), name)
-        if found is None:
-            raise Refused(404, f"there is no rehearsal {name!r} of this plan")
-        job = self._site.jobs.get(name)
+        found = self._actions.rehearsal_at(request)
+        job = self._site.jobs.get(found.id)
         under_way = job is not None and not job.is_over
         told = found.told()
         wrong = found.wrong if told is None else ""
-        return {"rehearsal": name, "under_way": under_way, "wrong": wrong, "told": told}
+        return {"rehearsal": found.id, "under_way": under_way, "wrong": wrong, "told": told}
 
     async def runs(self, request: Request) -> Any:
         books = self._site.books
         return _listed(request, "runs", books.all(), lambda each: documents.run_document(books, each))
 
     async def run(self, request: Request) -> Any:
-        book = await self._actions.book(str(request.path_params["run"]))
+        book = await self._actions.run_at(request)
         return documents.run_details(self._site.books, book)
 
     async def audit(self, request: Request) -> Any:
@@ -119,7 +115,7 @@ class ApiAnswers:
 
     async def preview(self, request: Request) -> Any:
         self._actions.operator(request, runs=True)
-        book = await self._actions.book(str(request.path_params["run"]))
+        book = await self._actions.run_at(request)
         return await self._actions.preview(book, str(request.path_params["command"]))
 
     async def make_plan(self, request: Request) -> Any:
@@ -139,27 +135,26 @@ class ApiAnswers:
     async def rehearse(self, request: Request) -> Any:
         operator, body = self._actions.operator(request), await _body(request)
         given = _given(self._site.commands.rehearse, body.get("options", {}))
-        return documents.job_document(await self._actions.rehearse(operator, self._stored(request), given))
+        job = await self._actions.rehearse(operator, self._actions.plan_at(request), given)
+        return documents.job_document(job)
 
     async def execute(self, request: Request) -> Any:
         operator, body = self._actions.operator(request, runs=True), await _body(request)
         given = _given(self._site.commands.execute, body.get("options", {}))
         given |= _texts({name: body[name] for name in ("cluster", "digest") if name in body})
-        return documents.job_document(await self._actions.execute(operator, self._stored(request), given))
+        job = await self._actions.execute(operator, self._actions.plan_at(request), given)
+        return documents.job_document(job)
 
     async def control(self, request: Request) -> Any:
         operator, body = self._actions.operator(request, runs=True), await _body(request)
-        book = await self._actions.book(str(request.path_params["run"]))
+        book = await self._actions.run_at(request)
         return {"run": book.name, "asked": await self._actions.control(operator, book, _texts(body))}
 
     async def carry_out(self, request: Request) -> Any:
         operator, body = self._actions.operator(request, runs=True), await _body(request)
-        book = await self._actions.book(str(request.path_params["run"]))
+        book = await self._actions.run_at(request)
         command = str(request.path_params["command"])
         return documents.job_document(self._actions.carry_out(operator, book, command, _texts(body)))
-
-    def _stored(self, request: Request) -> StoredPlan:
-        return self._actions.stored(str(request.path_params["plan"]))
 
 
 def _listed(

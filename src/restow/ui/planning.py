@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from restow.ui.actions import Actions
     from restow.ui.frame import Shown
     from restow.ui.large_files import ShownPlan
-    from restow.ui.plan_store import StoredPlan, StoredRehearsal
+    from restow.ui.plan_store import StoredPlan
     from restow.ui.site import Site
 
 
@@ -102,7 +102,7 @@ class PlanPages:
         return self._framed(request, compare_page((first, second), plans, found, brokers))
 
     async def plan(self, request: Request) -> Response:
-        return await self.show_plan(request, self._actions.stored(str(request.path_params["plan"])))
+        return await self.show_plan(request, self._actions.plan_at(request))
 
     async def show_plan(
         self, request: Request, stored: StoredPlan, given: Mapping[str, str] | None = None, wrong: str = ""
@@ -145,7 +145,7 @@ class PlanPages:
 
     async def download(self, request: Request) -> Response:
         """Return a plan as a file: Restow's, Kafka's JSON, or Kafka's JSON of the way back."""
-        stored = self._actions.stored(str(request.path_params["plan"]))
+        stored = self._actions.plan_at(request)
         await self._actions.read(stored)
         form = text_of(request, "form", "restow")
         if form == "restow":
@@ -162,7 +162,7 @@ class PlanPages:
 
     async def rehearse(self, request: Request) -> Response:
         given, operator = await form_of(request), self._actions.operator(request)
-        stored = self._actions.stored(str(request.path_params["plan"]))
+        stored = self._actions.plan_at(request)
         try:
             job = await self._actions.rehearse(operator, stored, given)
         except InvalidInput as error:
@@ -170,12 +170,8 @@ class PlanPages:
         return RedirectResponse(job.leads_to, status_code=303)
 
     async def rehearsal(self, request: Request) -> Response:
-        stored = self._actions.stored(str(request.path_params["plan"]))
-        name = str(request.path_params["rehearsal"])
-        found: StoredRehearsal | None = self._site.store.rehearsal(stored, name)
-        if found is None:
-            raise Refused(404, f"there is no rehearsal {name!r} of this plan")
-        job, number = self._site.jobs.get(name), number_of(request, "page", 1)
+        stored, found = self._actions.plan_at(request), self._actions.rehearsal_at(request)
+        job, number = self._site.jobs.get(found.id), number_of(request, "page", 1)
         session, form = self._site.operator(request), self._site.commands.rehearse
         given = {str(key): str(value) for key, value in dict(found.request.get("given", {})).items()}
         again = "" if session is None or form is None else rehearse_form(stored, form, session, given)

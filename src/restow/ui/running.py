@@ -55,7 +55,7 @@ class RunPages:
         ]
 
     async def run(self, request: Request) -> Response:
-        return self._run(request, await self._book(request))
+        return self._run(request, await self._actions.run_at(request))
 
     def _run(
         self, request: Request, book: RunBook, given: Mapping[str, str] | None = None, wrong: str = ""
@@ -69,7 +69,7 @@ class RunPages:
 
     async def report(self, request: Request) -> Response:
         """Return the run as a file to keep."""
-        book = await self._book(request)
+        book = await self._actions.run_at(request)
         text = await asyncio.to_thread(run_report, self._site.books, book)
         headers = {"content-disposition": f'attachment; filename="run-{_file_name(book.name)}.html"'}
         return Response(text, media_type="text/html", headers=headers)
@@ -77,7 +77,7 @@ class RunPages:
     async def execute(self, request: Request) -> Response:
         """Approve a plan and begin its run."""
         given, operator = await form_of(request), self._actions.operator(request, runs=True)
-        stored = self._actions.stored(str(request.path_params["plan"]))
+        stored = self._actions.plan_at(request)
         try:
             job = await self._actions.execute(operator, stored, given)
         except InvalidInput as error:
@@ -92,7 +92,7 @@ class RunPages:
 
     async def control(self, request: Request) -> Response:
         """Change a run that is being carried out on this machine."""
-        book, given = await self._book(request), await form_of(request)
+        book, given = await self._actions.run_at(request), await form_of(request)
         operator = self._actions.operator(request, runs=True)
         try:
             await self._actions.control(operator, book, given)
@@ -103,22 +103,19 @@ class RunPages:
     async def preview(self, request: Request) -> Response:
         """Say what a command would do, as the command itself says it, and ask."""
         operator, command = self._actions.operator(request, runs=True), str(request.path_params["command"])
-        book = await self._book(request)
+        book = await self._actions.run_at(request)
         told = await self._actions.preview(book, command)
         return self._framed(request, confirm_page(book, command, told, operator))
 
     async def carry_out(self, request: Request) -> Response:
         """Do it, in a process that goes on without the page."""
         operator, given = self._actions.operator(request, runs=True), await form_of(request)
-        book = await self._book(request)
+        book = await self._actions.run_at(request)
         job = self._actions.carry_out(operator, book, str(request.path_params["command"]), given)
         return RedirectResponse(job.leads_to, status_code=303)
 
     async def audit(self, request: Request) -> Response:
         return self._framed(request, audit_page(self._site.audit.latest(), number_of(request, "page", 1)))
-
-    async def _book(self, request: Request) -> RunBook:
-        return await self._actions.book(str(request.path_params["run"]))
 
 
 def _file_name(name: str) -> str:
