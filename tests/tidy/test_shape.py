@@ -59,6 +59,12 @@ def test_no_module_is_called_utils_or_helpers() -> None:
     assert [name_of(path) for path in OURS if path.name in drawers] == []
 
 
+def test_values_are_declared_with_frozen() -> None:
+    """`@frozen` of `restow._frozen` says these three options in one place."""
+    spelled = "@dataclass(frozen=True, slots=True, kw_only=True)\n"
+    assert [name_of(path) for path in SOURCES if spelled in path.read_text()] == []
+
+
 def test_test_files_have_unique_names() -> None:
     """Folders of tests are no packages, so pytest tells files apart by name alone."""
     names = [path.name for path in OURS if path.name.startswith("test_")]
