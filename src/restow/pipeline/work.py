@@ -161,10 +161,8 @@ class Work:
     def skew(self) -> DataFrame:
         from restow.pipeline.jobs.skew import skew
 
-        return skew(
-            *(self.newest(name) for name in ("replicas", "assignment", "disks")),
-            self.made("model"),
-        )
+        replicas, assignment, disks = (self.newest(name) for name in ("replicas", "assignment", "disks"))
+        return skew(replicas, assignment, disks, self.made("model"))
 
     def forecast(self, limits: ForecastLimits | None = None) -> DataFrame:
         from restow.pipeline.jobs.forecast import ForecastLimits, forecast
@@ -227,11 +225,9 @@ class Work:
     def fleet(self, asked: FleetRequest | None = None) -> DataFrame:
         from restow.pipeline.jobs.fleet import fleet
 
-        return fleet(
-            *(self.newest(name, distinct=True) for name in ("assignment", "replicas", "disks")),
-            self.made("model"),
-            asked,
-        )
+        names = ("assignment", "replicas", "disks")
+        assignment, replicas, disks = (self.newest(name, distinct=True) for name in names)
+        return fleet(assignment, replicas, disks, self.made("model"), asked)
 
     def lab(self, assignors: Sequence[str]) -> DataFrame:
         from restow.pipeline.jobs.lab import lab
