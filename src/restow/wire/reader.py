@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
     Definition: TypeAlias = dict[str, Any]
 
-_FIXED = {
+FIXED = {
     "bool": "?",
     "int8": "b",
     "int16": "h",
@@ -40,7 +40,7 @@ _FIXED = {
 _LARGEST_VERSION = 2**15 - 1
 _NOT_ASKED_FOR = 1 << 31
 _NO_ID = bytes(16)
-_FEW = 16
+FEW = 16
 _MOST_NUMBERS = 400_000
 _MOST_NUMBERS_IN_ORDERS = 10 * _MOST_NUMBERS
 _ORDERS = range(4, 7)
@@ -55,7 +55,7 @@ class Unreadable(ValueError):
 @cache
 def reader_of(message: Message, version: int) -> Read:
     """Return a function (bytes, position) → (message, end position), made once per message and version."""
-    first, last = _range(message.json["flexibleVersions"])
+    first, last = versions(message.json["flexibleVersions"])
     most = _MOST_NUMBERS_IN_ORDERS if message.API_KEY in _ORDERS else _MOST_NUMBERS
     source = _ReaderSource(version, flexible=first <= version <= last, most=most)
     return source.compile(message, message.json["fields"])
@@ -139,9 +139,9 @@ class _ReaderSource:
             self._names[name] = value
         return name
 
-    def _has(self, definition: Definition, versions: str = "versions") -> bool:
+    def _has(self, definition: Definition, key: str = "versions") -> bool:
         """Return whether this version is in the definition's range of that name."""
-        first, last = _range(definition.get(versions, "none"))
+        first, last = versions(definition.get(key, "none"))
         return first <= self._version <= last
 
     def _struct(self, it: str, kind: Any, fields: Sequence[Definition]) -> None:
@@ -154,12 +154,12 @@ class _ReaderSource:
         for field in present:
             if self._has(field, "taggedVersions"):
                 continue
-            if field["type"] in _FIXED:
+            if field["type"] in FIXED:
                 run.append(field)
                 continue
             self._fixed(it, run)
             run = []
-            self._value(f"{it}.{_field_name(field)}", kind, field)
+            self._value(f"{it}.{field_name(field)}", kind, field)
         self._fixed(it, run)
         if self._flexible:
             self._tags(it, kind, [field for field in present if self._has(field, "taggedVersions")])
@@ -167,8 +167,8 @@ class _ReaderSource:
     def _fixed(self, it: str, fields: Sequence[Definition]) -> None:
         """Read adjacent fields of fixed size together."""
         if fields:
-            layout = struct.Struct(">" + "".join(_FIXED[field["type"]] for field in fields))
-            targets = "".join(f"{it}.{_field_name(field)}, " for field in fields)
+            layout = struct.Struct(">" + "".join(FIXED[field["type"]] for field in fields))
+            targets = "".join(f"{it}.{field_name(field)}, " for field in fields)
             self._write(f"{targets}= {self._name('unpack', layout.unpack_from)}(data, at)")
             self._write(f"at += {layout.size}")
 
@@ -176,7 +176,7 @@ class _ReaderSource:
         known = {}
         for field in fields:
             source = _ReaderSource(self._version, flexible=True)
-            known[field["tag"]] = (_field_name(field), source._compile_value(kind, field))
+            known[field["tag"]] = (field_name(field), source._compile_value(kind, field))
         name = self._name("known")
         self._names[name] = known
         self._write("if data[at]:", f"    at = read_tags({it}, {name}, data, at)", "else:", "    at += 1")
@@ -184,8 +184,8 @@ class _ReaderSource:
     def _value(self, target: str, kind: Any, field: Definition) -> None:
         """Read one value of any other type."""
         type_name: str = field["type"]
-        if type_name in _FIXED:
-            layout = struct.Struct(f">{_FIXED[type_name]}")
+        if type_name in FIXED:
+            layout = struct.Struct(f">{FIXED[type_name]}")
             self._write(f"{target}, = {self._name('unpack', layout.unpack_from)}(data, at)")
             self._write(f"at += {layout.size}")
         elif type_name.startswith("[]"):
@@ -229,7 +229,7 @@ class _ReaderSource:
 
     def _array(self, target: str, kind: Any, field: Definition) -> None:
         element = {**field, "type": field["type"][2:], "nullableVersions": "none"}
-        code = _FIXED.get(element["type"])
+        code = FIXED.get(element["type"])
         width = struct.calcsize(f">{code}") if code else 1
         size, list_name, value = self._name("size"), self._name("list"), self._name("value")
         self._size(target, size, field, "i")
@@ -239,7 +239,7 @@ class _ReaderSource:
         self._write(f"spare -= {size} * {weight}", "if spare < 0: too_many()")
         if code:
             self._write(
-                f"if {size} < {_FEW}:", f"    {target} = [*{self._name('few', _few(code))}[{size}](data, at)]"
+                f"if {size} < {FEW}:", f"    {target} = [*{self._name('few', _few(code))}[{size}](data, at)]"
             )
             self._write("else:", f"    {target} = [*unpack(f'>{{{size}}}{code}', data, at)]")
             self._write(f"at += {size} * {width}")
@@ -255,21 +255,21 @@ class _ReaderSource:
 @cache
 def _few(code: str) -> tuple[Callable[[bytes, int], tuple[Any, ...]], ...]:
     """Return unpackers of zero values, one, two and so on: replica lists are short and many."""
-    return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(_FEW))
+    return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(FEW))
 
 
 @cache
-def _range(versions: str) -> tuple[int, int]:
+def versions(text: str) -> tuple[int, int]:
     """Parse `3+`, `2-5`, `4` or `none`."""
-    if versions == "none":
+    if text == "none":
         return 1, 0
-    first, to, last = versions.rstrip("+").partition("-")
-    if versions.endswith("+"):
+    first, to, last = text.rstrip("+").partition("-")
+    if text.endswith("+"):
         return int(first), _LARGEST_VERSION
     return int(first), int(last if to else first)
 
 
-def _field_name(definition: Definition) -> str:
+def field_name(definition: Definition) -> str:
     """Return the library's snake case: an underscore before every capital."""
     name: str = definition["name"]
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))

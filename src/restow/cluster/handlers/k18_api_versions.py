@@ -22,6 +22,7 @@ from restow.cluster.handlers.registry import (
 from restow.wire.codec import API_VERSIONS
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ApiVersionsResponse, Message
+from restow.wire.writer import writer_of
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.\-]*[a-zA-Z0-9])?", re.ASCII)
 _FIRST_WITH_SOFTWARE = 3
@@ -41,7 +42,7 @@ async def handle(request: Request, _: RequestContext) -> Answer:
 def _encoded(version: int, served: tuple[tuple[int, range], ...]) -> bytes:
     """Return the response, which every client asks for as it connects."""
     entries = [_entry(key, versions) for key, versions in served]
-    return bytes(ApiVersionsResponse(api_keys=entries).encode(version=version))
+    return writer_of(ApiVersionsResponse, version)(ApiVersionsResponse(api_keys=entries))
 
 
 def refusal() -> Message:
