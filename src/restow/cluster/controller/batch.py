@@ -71,19 +71,21 @@ class BrokerRequestBatch:
         """Put the gathered requests into the outbox. Dead brokers get none."""
         context = self._context
         update = self._update_states(self._update) if self._update_everybody else None
+        live = self._live_brokers()
         for broker_id in context.brokers:
             if lead := self._lead.get(broker_id):
                 self._outbox.put(broker_id, self._leader_and_isr_request(broker_id, lead))
             if update is not None:
-                self._outbox.put(broker_id, self._update_request(broker_id, update))
+                self._outbox.put(broker_id, self._update_request(broker_id, update, live))
             if stop := self._stop.get(broker_id):
                 self._outbox.put(broker_id, self._stop_replica_request(broker_id, stop))
 
     def send_everything(self, brokers: Iterable[int]) -> None:
         """Send these new brokers every partition that has a leader or had one."""
         update = self._update_states(self._context.leaderships)
+        live = self._live_brokers()
         for broker_id in brokers:
-            self._outbox.put(broker_id, self._update_request(broker_id, update))
+            self._outbox.put(broker_id, self._update_request(broker_id, update, live))
 
     # The requests
 
@@ -161,13 +163,15 @@ class BrokerRequestBatch:
         leadership = self._context.leaderships.get(partition)
         return -1 if leadership is None else leadership.leader_epoch
 
-    def _update_request(self, broker_id: int, topic_states: list[Message]) -> Message:
+    def _update_request(
+        self, broker_id: int, topic_states: list[Message], live_brokers: list[Message]
+    ) -> Message:
         return UpdateMetadataRequest(
             controller_id=self._context.broker_id,
             controller_epoch=self._context.epoch,
             broker_epoch=self._context.brokers[broker_id].epoch,
             topic_states=topic_states,
-            live_brokers=self._live_brokers(),
+            live_brokers=live_brokers,
         )
 
     def _update_states(self, partitions: Iterable[TopicPartition]) -> list[Message]:

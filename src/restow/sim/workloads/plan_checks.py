@@ -49,6 +49,8 @@ class RunLimits:
         self._tree, self._truth = tree, StoredTruth(tree)
         self._moves: Mapping[TopicPartition, Move] = {}
         self._limits: Limits | None = None
+        self._looked_zxid = -1
+        """The last transaction of the store at the last look."""
         self._excused: set[TopicPartition] = set()
         """Partitions whose moves were blocked: others took their places, and they may go on all the same."""
         self._leaders: dict[TopicPartition, int] = {}
@@ -60,7 +62,7 @@ class RunLimits:
     def begin(self, plan: Plan) -> None:
         """Check the limits of this plan from now on. A resumed run may have more moves under way already."""
         self._moves = {move.partition: move for move in plan.moves}
-        self._limits, self._excused = plan.limits, set()
+        self._limits, self._excused, self._looked_zxid = plan.limits, set(), -1
         assignments = self._truth.assignments()
         at_rest = [name for name in self._moves if name in assignments and not assignments[name].is_moving]
         self._leaders = {name: leader for name in at_rest if (leader := self._leader(name)) is not None}
@@ -85,8 +87,9 @@ class RunLimits:
     def check(self) -> Iterator[str]:
         """Yield every limit that is exceeded now."""
         limits = self._limits
-        if limits is None:
-            return
+        if limits is None or self._looked_zxid == self._tree.zxid:
+            return  # limits are only ever raised, so what held still holds
+        self._looked_zxid = self._tree.zxid
         self._leaders = {
             name: leader for name, leader in self._leaders.items() if leader == self._leader(name)
         }
