@@ -13,11 +13,11 @@ minutes.
 from __future__ import annotations
 
 import os
-from concurrent.futures import ProcessPoolExecutor
 
 from benchmarks.report import Row, command_line, print_rows
 from restow.runtime.clock import SystemClock
 from restow.sim.run import Scenario, SimulationReport, simulate
+from restow.sim.spread import spread
 
 IDLE = Scenario(seed=1, duration_s=3_600, partitions=100, records_per_s=0, workloads=("produce",), faults=())
 SEEDS = range(1, 9)
@@ -35,8 +35,8 @@ def _rows() -> list[Row]:
     idle = simulate(IDLE)
     clock = SystemClock()
     began_s = clock.monotonic_s()
-    with ProcessPoolExecutor(CORES) as pool:
-        reports = list(pool.map(_at_work, SEEDS))
+    runs = spread(_at_work, SEEDS, processes=CORES, look_every_s=60)
+    reports = [each for each in runs if each is not None]
     took_s = clock.monotonic_s() - began_s
     for report in (idle, *reports):
         if report.violations:
@@ -83,7 +83,8 @@ def _at_work(seed: int) -> SimulationReport:
             records_per_s=200,
             workloads=("produce", "groups"),
             fault_every_s=30,
-        )
+        ),
+        leave_garbage=True,
     )
 
 
