@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import warnings
 from multiprocessing import connection, get_context
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -48,7 +49,10 @@ def spread(
             while begun < len(tasks) and len(running) < processes:
                 result, to_parent = context.Pipe(duplex=False)
                 process = context.Process(target=_work, args=(work, tasks[begun], to_parent), daemon=True)
-                process.start()
+                with warnings.catch_warnings():
+                    # Newer Pythons warn of other threads, whose locks might be held. A run takes none.
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    process.start()
                 to_parent.close()
                 running[result] = _Started(begun, process)
                 begun += 1
