@@ -37,6 +37,7 @@ def test_load_file_has_multiples_by_hour_and_the_most_a_broker_carried(
 ) -> None:
     from restow.pipeline.jobs.hours import hours, reached
     from restow.pipeline.jobs.model import model
+    from restow.pipeline.jobs.rates import Windows
     from restow.pipeline.load_files import Loads, write_load
 
     rates = rates_of(
@@ -54,7 +55,8 @@ def test_load_file_has_multiples_by_hour_and_the_most_a_broker_carried(
         "assignment",
         [{"at": 0}, {"at": 0, "partition": 1}, {"at": 0, "topic": "idle"}],
     )
-    loads = Loads(model=model(rates, assignment), hours=hours(rates), reached=reached(rates, assignment, 300))
+    most = reached(rates, assignment, Windows())
+    loads = Loads(model=model(rates, assignment), hours=hours(rates), reached=most)
     for statistic, usual in (("mean", 20.0), ("peak", 30.0)):
         [path] = write_load(loads, str(tmp_path / statistic), made_ms=7, statistic=statistic)
         found = read(Path(path)).resources
@@ -71,8 +73,9 @@ def test_windows_in_which_the_leader_changed_do_not_count_as_carried(
     spark: SparkSession, rows_of: Callable[..., DataFrame]
 ) -> None:
     from restow.pipeline.jobs.hours import reached
+    from restow.pipeline.jobs.rates import Windows
 
     rates = rates_of(spark, [{"at": 0, "bytes_in": 7.0}, {"at": 1, "bytes_in": 90.0}])
     assignment = rows_of("assignment", [{"at": 0}, {"at": 3700, "leader": 2}])
-    [row] = reached(rates, assignment, 300).collect()
+    [row] = reached(rates, assignment, Windows()).collect()
     assert row["bytes_in"] == 7.0

@@ -88,6 +88,10 @@ class Checked:
     dropped: Mapping[str, int] = field(default_factory=dict)
     """By reason; reasons without rows are not in it."""
 
+    @property
+    def usable(self) -> int:
+        return self.rows - sum(self.dropped.values())
+
     def document(self) -> dict[str, object]:
         share = self.unknown / self.rows if self.rows else 0.0
         return {

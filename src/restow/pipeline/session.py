@@ -53,6 +53,8 @@ _SERVER_TAKES = {
 _ALWAYS = _SERVER_TAKES | {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
+    # Otherwise each column and each operation asks the JVM three times more, for messages that show our code.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 """The variable by which pyspark knows that its functions make columns for a server."""

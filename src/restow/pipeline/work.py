@@ -155,7 +155,7 @@ class Work:
         return Loads(
             model=self.made("model"),
             hours=hours(rates),
-            reached=reached(rates, assignment, windows.seconds),
+            reached=reached(rates, assignment, windows),
         )
 
     def skew(self) -> DataFrame:
@@ -201,8 +201,9 @@ class Work:
         """Compute rates and what is made of them; yield the name of each table when it is written."""
         from restow.pipeline.keeping.commit import KeptTables
 
-        self.check()
         self.check_samples()
+        if not any(each.usable for each in self.checked if each.table == "assignment"):
+            self.check()
         if self.lake.is_in_folders:
             KeptTables(self.lake).forget()
         self.keep("rates", self.rates(windows))

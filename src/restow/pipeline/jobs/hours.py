@@ -12,11 +12,14 @@ from pyspark.sql import functions as f
 
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS
 from restow.pipeline.jobs.leadership import PARTITION, leadership
+from restow.pipeline.jobs.rates import leaders
 from restow.pipeline.jobs.weeks import HOUR_S, MONDAY_H
 from restow.pipeline.schemas import AT, CLUSTER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from restow.pipeline.jobs.rates import Windows
 
 _RATES = (BYTES_IN, BYTES_OUT)
 
@@ -59,16 +62,16 @@ def _week(name: str) -> Column:
     return f.when(f.count(name) > 0, week)
 
 
-def reached(rates: DataFrame, assignment: DataFrame, window_s: int) -> DataFrame:
+def reached(rates: DataFrame, assignment: DataFrame, windows: Windows) -> DataFrame:
     """Return per cluster the most that any broker carried as a leader in a window: bytes_in, bytes_out.
 
     Only partitions with one leader during the whole window count, and no followers: it was at least this.
     """
     begins_us = f.unix_micros(AT)
-    led = rates.join(leadership(assignment), [*PARTITION]).where(
+    led = rates.join(leaders(leadership(assignment), windows), [*PARTITION]).where(
         (f.col("leader") >= 0)
         & (f.col("begins_us") <= begins_us)
-        & (f.col("ends_us") >= begins_us + window_s * 1_000_000)
+        & (f.col("ends_us") >= begins_us + windows.seconds * 1_000_000)
     )
     carried = led.groupBy(CLUSTER, "leader", AT).agg(*(f.sum(name).alias(name) for name in _RATES))
     return carried.groupBy(CLUSTER).agg(*(f.max(name).alias(name) for name in _RATES))

@@ -94,6 +94,11 @@ def rates_beside(
     return found.repartition(*PARTITION).mapInArrow(rates_in_workers(windows), TABLE.schema)
 
 
+def leaders(runs: DataFrame, windows: Windows) -> DataFrame:
+    """Return the runs of leaders, with a hint how to join them."""
+    return f.broadcast(runs) if windows.few_leaders else runs.hint("shuffle_hash")
+
+
 def _readings(
     runs: DataFrame,
     replicas: DataFrame,
@@ -101,7 +106,7 @@ def _readings(
     groups: DataFrame | None,
     windows: Windows,
 ) -> DataFrame:
-    found = _sizes(replicas, f.broadcast(runs) if windows.few_leaders else runs.hint("shuffle_hash"))
+    found = _sizes(replicas, leaders(runs, windows))
     if offsets is not None:
         found = found.unionByName(_ends(offsets), allowMissingColumns=True)
     if groups is not None:
