@@ -6,22 +6,32 @@ rates, leaders ─► by broker and window ─► the most that any broker carri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS
 from restow.pipeline.jobs.leadership import PARTITION, leadership
 from restow.pipeline.jobs.rates import leaders
-from restow.pipeline.jobs.weeks import HOUR_S, MONDAY_H
-from restow.pipeline.schemas import AT, CLUSTER
+from restow.pipeline.jobs.weeks import topic_hours_of
+from restow.pipeline.schemas import AT, CLUSTER, arrow_schema, columns
+from restow.pipeline.spark_types import struct_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pyspark.sql import Column, DataFrame
 
     from restow.pipeline.jobs.rates import Windows
 
 _RATES = (BYTES_IN, BYTES_OUT)
+_SUMS = columns(
+    (CLUSTER, "string"),
+    ("topic", "string"),
+    ("hour", "bigint"),
+    *((name + kind, "double") for name in _RATES for kind in ("", "_usual")),
+)
+"""What a worker tells of its partitions, to be added up."""
 
 
 def hours(rates: DataFrame) -> DataFrame:
@@ -30,27 +40,23 @@ def hours(rates: DataFrame) -> DataFrame:
     An hour's multiple compares the partitions that were sampled in it with their own means, so that a
     partition without samples in some hour makes it look neither calm nor busy.
     """
-    means = (_mean_rate(name).alias(name) for name in _RATES)
-    by_hour = rates.groupBy(*PARTITION, _hour_of_week().alias("hour")).agg(*means)
-    usual = by_hour.groupBy(*PARTITION).agg(*(f.avg(name).alias(f"usual_{name}") for name in _RATES))
-    by_topic = by_hour.join(usual, [*PARTITION]).groupBy(CLUSTER, "topic", "hour")
-    multiples = by_topic.agg(*(_multiple(name).alias(name) for name in _RATES))
+    found = rates.select(*PARTITION, AT, "seconds", *_RATES).repartition(*PARTITION)
+    sums = found.mapInArrow(_topic_hours, struct_of(_SUMS)).groupBy(CLUSTER, "topic", "hour")
+    multiples = sums.agg(*(_multiple(name).alias(name) for name in _RATES))
     return multiples.groupBy(CLUSTER, "topic").agg(*(_week(name).alias(name) for name in _RATES))
 
 
-def _hour_of_week() -> Column:
-    """Return the hour of the week, counted from Monday midnight."""
-    return f.pmod(f.floor(f.unix_seconds(AT) / HOUR_S) + MONDAY_H, f.lit(WEEK_HOURS))
+def _topic_hours(batches: Iterable[Any]) -> Iterator[Any]:
+    import pyarrow as pa
 
-
-def _mean_rate(name: str) -> Column:
-    """Return the mean, weighted by the time for which the rate is known."""
-    known = f.sum(f.when(f.col(name).isNotNull(), f.col("seconds")))
-    return f.when(known > 0, f.sum(f.col(name) * f.col("seconds")) / known)
+    listed = [batch for batch in batches if batch.num_rows]
+    if listed:
+        made = topic_hours_of(pa.Table.from_batches(listed))
+        yield pa.RecordBatch.from_pydict(made, schema=arrow_schema(_SUMS))
 
 
 def _multiple(name: str) -> Column:
-    usual = f.sum(f.when(f.col(name).isNotNull(), f.col(f"usual_{name}")))
+    usual = f.sum(f"{name}_usual")
     return f.when(usual > 0, f.sum(name) / usual)
 
 

@@ -36,16 +36,38 @@ def weeks_of(rates: Any) -> dict[str, Any]:
 
     hours = _Hours(rates)
     week = _Week(hours)
-    row = pa.array(hours.row[hours.of_partition])
-    made: dict[str, Any] = {
-        name: rates.column(name).take(row).combine_chunks() for name in ("cluster", "topic", "partition")
-    }
+    made = hours.names(hours.of_partition, "cluster", "topic", "partition")
     for name, values in week.columns.items():
         made[name] = pa.array(values, mask=np.isnan(values))
     made["size"] = pa.array(week.size, mask=week.size == NULL)
     made["samples"], made["hours"] = pa.array(week.samples), pa.array(week.hours, pa.int32())
     for name, values in (("first", week.first_us), ("last", week.last_us)):
         made[name] = pa.array(values, pa.timestamp("us", "UTC"))
+    return made
+
+
+def topic_hours_of(rates: Any) -> dict[str, Any]:
+    """Return sums over these partitions by topic and hour of the week, which can be added up.
+
+    `NAME` is the sum of the means of partitions that were seen in the hour, `NAME_usual` that of their means
+    over all hours.
+    """
+    import pyarrow as pa
+
+    hours = _Hours(rates)
+    slots = _Slots(hours)
+    owners = hours.names(hours.of_partition, "cluster", "topic")
+    topic = combined(*(coded(pa.table(owners), name)[0] for name in owners))
+    key = topic[slots.owner] * WEEK_HOURS + slots.of_week
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    row = pa.array(slots.owner[first])
+    made: dict[str, Any] = {name: column.take(row) for name, column in owners.items()}
+    made["hour"] = pa.array(slots.of_week[first])
+    for name in PEAKS:
+        means = slots.sums(hours.rate(name)).mean()
+        usual = slots.table.mean(means)[slots.owner]
+        for sum_of, values in ((name, means), (f"{name}_usual", np.where(np.isnan(means), 0.0, usual))):
+            made[sum_of] = pa.array(np.bincount(group, np.nan_to_num(values)))
     return made
 
 
@@ -57,13 +79,6 @@ class _Sums:
     """Rates times the seconds for which they are known."""
     seconds: Floats
     peak: Floats
-
-    def within(self, order: Ints | slice, first: Ints) -> _Sums:
-        return _Sums(
-            np.add.reduceat(self.weighted[order], first),
-            np.add.reduceat(self.seconds[order], first),
-            np.fmax.reduceat(self.peak[order], first),
-        )
 
     def mean(self) -> Floats:
         found = np.full(len(self.seconds), np.nan)
@@ -79,60 +94,100 @@ class _Hours:
         at = rates.column(AT).cast("int64").to_numpy()
         partition = combined(*names, rates.column("partition").to_numpy().astype(np.int64))
         key = combined(partition, at // 1_000_000)
-        order = slice(None) if bool((key[1:] >= key[:-1]).all()) else np.argsort(key)
-        at, partition = at[order], partition[order]
-        hour = at // (HOUR_S * 1_000_000)
-        first = _beginnings(partition, hour)
-        last = np.append(first[1:], len(at)) - 1
-        self.row = np.arange(len(at))[order][first]
-        self.hour = hour[first]
-        self.of_partition = _beginnings(partition[first])
-        self.first_us, self.last_us = at[first], at[last]
-        seconds = rates.column("seconds").to_numpy()[order]
-        self.seconds = np.add.reduceat(seconds, first)
-        self.samples = np.add.reduceat(rates.column("samples").to_numpy()[order], first)
-        self.rates = {name: _sums(_floats(rates, name)[order], seconds, first) for name in MEANS}
-        size = rates.column("size").fill_null(int(NULL)).to_numpy()[order]
-        known = size != NULL
-        newest = np.maximum.reduceat(np.where(known, np.arange(len(at)), -1), first)
-        self.size = np.where(newest >= 0, size[newest], NULL)
-        day, height = (at - _ORIGIN_US) / _DAY_US, size.astype(np.float64)
-        self.line = [
-            np.add.reduceat(np.where(known, each, 0.0), first)
-            for each in (np.ones(len(at)), day, height, day * day, day * height)
-        ]
-        """Count, x, y, xx, xy of sizes over days: sums that can be merged, because a regression cannot."""
+        self._rates = rates
+        self._order = slice(None) if bool((key[1:] >= key[:-1]).all()) else np.argsort(key)
+        self.at_us, partition = at[self._order], partition[self._order]
+        hour = self.at_us // (HOUR_S * 1_000_000)
+        self.first = _beginnings(partition, hour)
+        self.hour = hour[self.first]
+        self.of_partition = _beginnings(partition[self.first])
+        self._seconds = self.column("seconds")
+        self.seconds = self.sum_of(self._seconds)
+
+    def column(self, name: str) -> Any:
+        """Return a column of the rates in order; nulls are the least number, or NaN."""
+        column = self._rates.column(name)
+        if str(column.type) == "int64":
+            column = column.fill_null(int(NULL))
+        return column.to_numpy()[self._order]
+
+    def sum_of(self, values: Any) -> Any:
+        return np.add.reduceat(values, self.first)
+
+    def rate(self, name: str) -> _Sums:
+        rate: Floats = self.column(name)
+        known = ~np.isnan(rate)
+        return _Sums(
+            self.sum_of(np.where(known, rate * self._seconds, 0.0)),
+            self.sum_of(np.where(known, self._seconds, 0.0)),
+            np.fmax.reduceat(rate, self.first),
+        )
+
+    def names(self, hours: Ints, *names: str) -> dict[str, Any]:
+        """Return columns of the rates for these hours."""
+        import pyarrow as pa
+
+        rows = pa.array(np.arange(len(self.at_us))[self._order][self.first[hours]])
+        return {name: self._rates.column(name).take(rows).combine_chunks() for name in names}
+
+
+class _Slots:
+    """The hours of the week in which each partition was seen."""
+
+    def __init__(self, hours: _Hours) -> None:
+        new = np.zeros(len(hours.hour), dtype=np.int64)
+        new[hours.of_partition[1:]] = 1
+        partition = np.cumsum(new)
+        of_week = (hours.hour + MONDAY_H) % WEEK_HOURS
+        self._order = np.argsort(partition * WEEK_HOURS + of_week, kind="stable")
+        self._first = _beginnings(partition[self._order], of_week[self._order])
+        self.owner: Ints = partition[self._order][self._first]
+        """The number of the partition."""
+        self.of_week: Ints = of_week[self._order][self._first]
+        place = np.arange(len(self.owner)) - _beginnings(self.owner)[self.owner]
+        self.table = _Table(self.owner, place, len(hours.of_partition))
+
+    def sums(self, hours: _Sums) -> _Sums:
+        return _Sums(
+            self.sum_of(hours.weighted),
+            self.sum_of(hours.seconds),
+            np.fmax.reduceat(hours.peak[self._order], self._first),
+        )
+
+    def sum_of(self, values: Floats) -> Floats:
+        found: Floats = np.add.reduceat(values[self._order], self._first)
+        return found
 
 
 class _Week:
     """One row for each partition."""
 
     def __init__(self, hours: _Hours) -> None:
-        first = hours.of_partition
-        number = np.zeros(len(hours.hour), dtype=np.int64)
-        number[first[1:]] = 1
-        partition = np.cumsum(number)
-        of_week = (hours.hour + MONDAY_H) % WEEK_HOURS
-        order = np.argsort(partition * WEEK_HOURS + of_week, kind="stable")
-        again = _beginnings(partition[order], of_week[order])
-        owner = partition[order][again]
-        place = np.arange(len(owner)) - _beginnings(owner)[owner]
-        table = _Table(owner, place, len(first))
+        slots, first = _Slots(hours), hours.of_partition
         self.columns: dict[str, Floats] = {}
         for name in MEANS:
-            sums = hours.rates[name].within(order, again)
-            self.columns[f"{name}_mean"] = table.mean(sums.mean())
+            sums = slots.sums(hours.rate(name))
+            self.columns[f"{name}_mean"] = slots.table.mean(sums.mean())
             if name in PEAKS:
-                self.columns[f"{name}_p95"], self.columns[f"{name}_peak"] = table.busiest(sums.peak)
-        self.columns["growth"] = _slope(*(np.add.reduceat(each, first) for each in hours.line))
-        ends = np.append(first[1:], len(partition)) - 1
-        self.first_us, self.last_us = hours.first_us[first], hours.last_us[ends]
-        newest = np.maximum.reduceat(np.where(hours.size != NULL, np.arange(len(partition)), -1), first)
-        self.size: Ints = np.where(newest >= 0, hours.size[newest], NULL)
-        self.samples = np.add.reduceat(hours.samples, first)
-        counted = np.add.reduceat(hours.seconds[order], again) > 0
-        self.hours: Ints = np.bincount(owner[counted], minlength=len(first))
+                self.columns[f"{name}_p95"], self.columns[f"{name}_peak"] = slots.table.busiest(sums.peak)
+        begins = hours.first[first]
+        self.first_us = hours.at_us[begins]
+        self.last_us = hours.at_us[np.append(begins[1:], len(hours.at_us)) - 1]
+        self.size, self.columns["growth"] = self._sizes(hours, first)
+        self.samples = np.add.reduceat(hours.sum_of(hours.column("samples")), first)
+        counted = slots.sum_of(hours.seconds) > 0
+        self.hours: Ints = np.bincount(slots.owner[counted], minlength=len(first))
         self.columns["confidence"] = self._confidence(np.add.reduceat(hours.seconds, first))
+
+    def _sizes(self, hours: _Hours, first: Ints) -> tuple[Ints, Floats]:
+        """Return the newest size, and the slope of a straight line through all of them."""
+        size: Ints = hours.column("size")
+        known = size != NULL
+        newest = np.maximum.reduceat(np.where(known, np.arange(len(size)), -1), hours.first[first])
+        day, height = (hours.at_us - _ORIGIN_US) / _DAY_US, size.astype(np.float64)
+        line = (np.ones(len(size)), day, height, day * day, day * height)
+        sums = (np.add.reduceat(hours.sum_of(np.where(known, each, 0.0)), first) for each in line)
+        return np.where(newest >= 0, size[newest], NULL), _slope(*sums)
 
     def _confidence(self, seconds: Floats) -> Floats:
         span_s = (self.last_us - self.first_us) / 1e6
@@ -173,26 +228,12 @@ class _Table:
         return cells
 
 
-def _sums(rate: Floats, seconds: Floats, first: Ints) -> _Sums:
-    known = ~np.isnan(rate)
-    return _Sums(
-        np.add.reduceat(np.where(known, rate * seconds, 0.0), first),
-        np.add.reduceat(np.where(known, seconds, 0.0), first),
-        np.fmax.reduceat(rate, first),
-    )
-
-
 def _slope(count: Floats, x: Floats, y: Floats, xx: Floats, xy: Floats) -> Floats:
     """Return the growth of a straight line; NaN if all its points have one time."""
     found = np.full(len(count), np.nan)
     there = np.maximum(count, 1.0)
     spread = xx - x * x / there
     np.divide(xy - x * y / there, spread, out=found, where=spread > _LEAST_SPREAD)
-    return found
-
-
-def _floats(table: Any, name: str) -> Floats:
-    found: Floats = table.column(name).to_numpy()
     return found
 
 
