@@ -13,7 +13,7 @@ from restow.cluster.net.peers import Address, Peers
 from restow.cluster.net.server import serve
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
-from restow.wire.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest
+from restow.wire.messages import ApiVersionsRequest, HeartbeatRequest, HeartbeatResponse
 from tests.unit.broker.conversations import HOST, bare_services, run
 
 HEARTBEAT = 12
@@ -75,8 +75,8 @@ def test_connection_to_peer_is_closed_after_a_timeout(monkeypatch: pytest.Monkey
             await peers.call(0, HEARTBEAT, 4, heartbeat(), timeout_s=0.1)
         with pytest.raises(ConnectionError):
             await other
-        again = await peers.call(0, 3, 1, MetadataRequest(topics=[]))
-        assert again.topics == []
+        again = await peers.call(0, 18, 2, ApiVersionsRequest())
+        assert again.api_keys
         peers.close()
         await listener.close()
 
@@ -87,16 +87,16 @@ def test_lost_connection_is_opened_again() -> None:
     async def scenario(port: int) -> None:
         listener = await served(port)
         peers = peers_at(port)
-        await peers.call(0, 3, 1, MetadataRequest(topics=[]))
+        await peers.call(0, 18, 2, ApiVersionsRequest())
         await listener.close()
-        calls = [peers.call(0, 3, 1, MetadataRequest(topics=[])) for _ in range(3)]
+        calls = [peers.call(0, 18, 2, ApiVersionsRequest()) for _ in range(3)]
         refused = await asyncio.gather(*calls, return_exceptions=True)
         assert {isinstance(each, ConnectionError) for each in refused} == {True}
         listener = await served(port)
-        assert (await peers.call(0, 3, 1, MetadataRequest(topics=[]))).topics == []
+        assert (await peers.call(0, 18, 2, ApiVersionsRequest())).api_keys
         peers.close()
         with pytest.raises(ConnectionError):
-            await peers.call(0, 3, 1, MetadataRequest(topics=[]))
+            await peers.call(0, 18, 2, ApiVersionsRequest())
         await listener.close()
 
     with free_ports(1) as [port]:
@@ -106,6 +106,6 @@ def test_lost_connection_is_opened_again() -> None:
 def test_call_to_unknown_broker_raises_connection_error() -> None:
     async def scenario() -> None:
         with pytest.raises(ConnectionError, match="not registered"):
-            await peers_at().call(7, 3, 1, MetadataRequest(topics=[]))
+            await peers_at().call(7, 18, 2, ApiVersionsRequest())
 
     run(scenario())
