@@ -19,7 +19,7 @@ from restow.errors import RestowError
 from restow.wire.messages import REQUESTS, RESPONSES, Message
 from restow.wire.primitives import INT16, INT32, NO_TAGS, Buffer
 from restow.wire.reader import Unreadable, reader_of, skip_tags
-from restow.wire.writer import writer_of
+from restow.wire.writer import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,7 +107,7 @@ def encode_response(request: Request, body: Message | tuple[Buffer, ...]) -> tup
         header += NO_TAGS
     if isinstance(body, tuple):
         return (header, *body)
-    return (header, writer_of(type(body), request.api_version)(body))
+    return (header, written(body, request.api_version))
 
 
 def encode_request(
@@ -117,7 +117,7 @@ def encode_request(
     header = _HEADER.pack(api_key, version, correlation_id) + _end_of_header(api_key, version, client_id)
     if isinstance(body, tuple):
         return (header, *body)
-    return (header, writer_of(type(body), version)(body))
+    return (header, written(body, version))
 
 
 def parse_response(api_key: int, version: int, payload: bytes) -> Response:

@@ -33,8 +33,14 @@ _NO_ID = bytes(16)
 _NOT_ASKED_FOR = frozenset((31,))
 
 
+def written(message: Message, version: int) -> bytes:
+    """Return a message as bytes."""
+    kind: Any = type(message)
+    return writer_of(kind, version)(message)
+
+
 @cache
-def writer_of(message: type[Message], version: int) -> Write:
+def writer_of(message: Message, version: int) -> Write:
     """Return a function message → bytes, made once per message and version."""
     first, last = versions(message.json["flexibleVersions"])
     source = _WriterSource(version, flexible=first <= version <= last)

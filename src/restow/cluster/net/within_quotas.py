@@ -19,7 +19,7 @@ from restow.wire.codec import FETCH, PRODUCE, encode_response
 from restow.wire.fetch import encode_fetch_response
 from restow.wire.messages import RESPONSES
 from restow.wire.reader import reader_of
-from restow.wire.writer import writer_of
+from restow.wire.writer import written
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -112,7 +112,7 @@ def _fetched(
 ) -> WithinQuotas:
     """Return the records, or an empty response that is as if they had not been read."""
     version = request.api_version
-    encoded = body if isinstance(body, tuple) else (writer_of(type(body), version)(body),)
+    encoded = body if isinstance(body, tuple) else (written(body, version),)
     parts = encode_response(request, encoded)
     size = sum(map(len, parts))
     if quotas.fetch is not None:

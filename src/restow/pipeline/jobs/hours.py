@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
 _RATES = (BYTES_IN, BYTES_OUT)
 _SUMS = columns(
-    (CLUSTER, "string"),
-    ("topic", "string"),
-    ("hour", "bigint"),
-    *((name + kind, "double") for name in _RATES for kind in ("", "_usual")),
+    "cluster string, topic string, hour bigint",
+    *(f"{name}{kind} double" for name in _RATES for kind in ("", "_usual")),
 )
 """What a worker tells of its partitions, to be added up."""
 
