@@ -109,7 +109,10 @@ class Partition(NamedTuple):
 
 @frozen
 class Topic:
-    """A topic with its partitions by number, and its own configs."""
+    """A topic with its own configs, and its partitions in the order of their numbers.
+
+    Some numbers may be missing: brokers forget the partitions of a topic that is being deleted one by one.
+    """
 
     name: str
     partitions: tuple[Partition, ...]
@@ -117,6 +120,16 @@ class Topic:
     internal: bool = False
     configs: Mapping[str, str] = field(default_factory=dict)
     min_insync_replicas: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many partitions it was given; a new one gets this number."""
+        return self.partitions[-1].number + 1 if self.partitions else 0
+
+    def partition(self, number: int) -> Partition | None:
+        if 0 <= number < len(self.partitions) and self.partitions[number].number == number:
+            return self.partitions[number]
+        return next((each for each in self.partitions if each.number == number), None)
 
 
 class ReadingMember(NamedTuple):
@@ -179,9 +192,14 @@ class Snapshot:
     def partition(self, which: TopicPartition) -> Partition | None:
         name, number = which
         topic = self.topic.get(name)
-        if topic is None or not 0 <= number < len(topic.partitions):
-            return None
-        return topic.partitions[number]
+        return None if topic is None else topic.partition(number)
+
+    def existing(self, which: TopicPartition) -> Partition:
+        """Return a partition that is known to be there."""
+        found = self.partition(which)
+        if found is None:
+            raise KeyError(which)
+        return found
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, Partition]]:
         """Yield every partition with its name, topic by topic."""

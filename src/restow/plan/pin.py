@@ -205,7 +205,7 @@ def _twice(targets: tuple[Target, ...]) -> list[str]:
 
 
 def _move(snapshot: Snapshot, target: Target) -> Move | None:
-    partition = snapshot.topic[target.partition.topic].partitions[target.partition.partition]
+    partition = snapshot.existing(target.partition)
     return pinned_move(
         target.partition, partition, after=target.replicas, log_dirs=target.log_dirs, reason=target.reason
     )

@@ -123,7 +123,7 @@ def propose(
         limits=keep,
         title=title_of(request),
         promises=promises,
-        known_partitions={each.name: len(each.partitions) for each in snapshot.topics} if promises else {},
+        known_partitions={each.name: each.count for each in snapshot.topics} if promises else {},
         leaves=left_behind(asked, moves),
         bound_bytes=int(bound.least_bytes),
         bound_by=bound.how,
@@ -211,7 +211,7 @@ def _moves(
     into, misfits = _log_dirs(asked, snapshot, targets)
     moves = []
     for name in sorted(dict.fromkeys((*targets, *(partition for partition, _ in into)))):
-        partition = snapshot.topic[name.topic].partitions[name.partition]
+        partition = snapshot.existing(name)
         replicas = targets.get(name, partition.replicas)
         paths = tuple([into.get((name, broker), ANY_DIR) for broker in replicas]) if into else ()
         reason = why.get(name, "log dirs: one has more than its share")
@@ -246,7 +246,7 @@ def _log_dirs(
     space = LogDirSpace(snapshot, request.fill)
     coming: list[tuple[int, TopicPartition, BrokerId]] = []
     for name, replicas in targets.items():
-        partition = snapshot.topic[name.topic].partitions[name.partition]
+        partition = snapshot.existing(name)
         coming += [
             (partition.size_bytes, name, broker)
             for broker in replicas

@@ -58,8 +58,9 @@ def _topic(name: str, old: Topic | None, new: Topic | None) -> Iterator[str]:
     if len(old.partitions) != len(new.partitions):
         yield f"topic {name}, partitions: {len(old.partitions)} → {len(new.partitions)}"
     yield from _configs(f"topic {name}", old.configs, new.configs)
-    for was, now in zip(old.partitions, new.partitions, strict=False):
-        yield from _partition(f"{name}-{was.number}", was, now)
+    for was in old.partitions:
+        if (now := new.partition(was.number)) is not None:
+            yield from _partition(f"{name}-{was.number}", was, now)
 
 
 def _partition(name: str, old: Partition, new: Partition) -> Iterator[str]:

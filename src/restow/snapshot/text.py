@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import pairwise
 from sys import intern
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -217,9 +218,8 @@ def _log_dir(document: Mapping[str, Any]) -> LogDir:
 def _topic(document: Mapping[str, Any], ids: dict[BrokerId, BrokerId]) -> Topic:
     name = fields.text(document["name"])
     partitions = tuple(_partition(each, name, ids) for each in fields.items(document["partitions"]))
-    for place, partition in enumerate(partitions):
-        if partition.number != place:
-            raise ValueError(f"partition {partition.number} of {name} is not in its place")
+    if any(one.number >= next_.number for one, next_ in pairwise(partitions)):
+        raise ValueError(f"the partitions of {name} are not in the order of their numbers")
     return Topic(
         name=name,
         partitions=partitions,

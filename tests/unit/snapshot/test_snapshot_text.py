@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from restow.errors import InvalidDocument
-from restow.model import Copy, LogDir, Snapshot
+from restow.model import Copy, LogDir, Snapshot, TopicPartition
+from restow.plan.pin import Target, plan_from_targets
 from restow.snapshot.differences import differences
 from restow.snapshot.text import dumps, loads
 from tests.unit.plan.clusters import snapshot
@@ -62,6 +63,21 @@ def test_differences_name_a_log_dir_that_was_cordoned() -> None:
     assert differences(before, after) == ("broker 1, /d: works → cordoned",)
 
 
+def test_partition_is_found_by_its_number_where_others_are_missing() -> None:
+    """Brokers forget the partitions of a topic that is being deleted one by one."""
+    plain = snapshot({"t": [(1, 2), (2, 3), (3, 1)]}, brokers=range(1, 4))
+    (topic,) = plain.topics
+    gap = replace(plain, topics=(replace(topic, partitions=(topic.partitions[0], topic.partitions[2])),))
+    found = [gap.partition(TopicPartition("t", number)) for number in range(4)]
+    assert [each and each.replicas for each in found] == [(1, 2), None, (3, 1), None]
+    assert loads(dumps(gap)) == gap
+    assert differences(plain, gap) == ("topic t, partitions: 3 → 2",)
+    move = plan_from_targets(
+        gap, [Target(partition=TopicPartition("t", 2), replicas=(3, 2))], created_ms=0
+    ).moves[0]
+    assert (move.partition.partition, move.before) == (2, (3, 1))
+
+
 def test_file_has_one_partition_per_line() -> None:
     lines = dumps(_rich()).splitlines()
     assert sum('"replicas"' in line for line in lines) == 3
@@ -74,7 +90,7 @@ def test_file_has_one_partition_per_line() -> None:
         ("{}", "not a snapshot"),
         ('{"restow_snapshot": 9}', "format 9"),
         ('{"restow_snapshot": 1}', "it lacks 'cluster_id'"),
-        (dumps(_rich()).replace('"number": 0', '"number": 7', 1), "not in its place"),
+        (dumps(_rich()).replace('"number": 0', '"number": 7', 1), "not in the order of their numbers"),
         (dumps(_rich()).replace('"port"', '"harbour"', 1), "damaged"),
     ],
 )

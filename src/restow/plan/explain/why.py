@@ -171,7 +171,7 @@ class Why:
     def _near(self, name: TopicPartition) -> str:
         topic = self._snapshot.topic.get(name.topic)
         if topic is not None:
-            return f"{name.topic} has partitions 0 to {len(topic.partitions) - 1}"
+            return f"{name.topic} has partitions 0 to {topic.count - 1}"
         some = ", ".join(sorted(self._snapshot.topic)[:5])
         return f"there is no topic {name.topic!r}; there are {some}"
 
