@@ -51,8 +51,8 @@ _COST = 5.0
 _RIGHT = 1e-18
 # A plan this close to the minimum of bytes is not improved further;
 _THRIFTY = 1.002
-# otherwise rounds of so many tries for each moving replica look for savings,
-_SAVINGS, _TRIES_EACH = 60, 100
+# otherwise rounds of so many tries for each moving replica look for savings, or a few where prices decided,
+_SAVINGS, _TRIES_EACH, _TRIES_AFTER_PRICES = 60, 100, 25
 # while a round saves this share.
 _WORTH_A_TURN = 1e-3
 _SLACK = 1e-9
@@ -167,7 +167,8 @@ def _bring_into_bands(
         if _distance(kept, first) < _distance(kept, state):
             _become(state, first)
     if anew:
-        _save(problem, kept, state, watch, enough_bytes)
+        tries_each = _TRIES_EACH if prices is None else _TRIES_AFTER_PRICES
+        _save(problem, kept, state, watch, enough_bytes, tries_each)
     return prices
 
 
@@ -249,6 +250,7 @@ def _save(
     state: SearchState,
     watch: Watch,
     enough_bytes: float,
+    tries_each: int,
 ) -> None:
     """Return replicas home that need not move, while that saves enough."""
     away = np.flatnonzero(state.holder != problem.home)
@@ -264,7 +266,7 @@ def _save(
         if copied <= least or watch.out_of_time():
             return
         watch.say("saving", problem, space, state)
-        tries = _TRIES_EACH * len(moved)
+        tries = tries_each * len(moved)
         saved = per_share * save(space, state, task, moved, first_of, listed, tries, problem.seed + turn)
         copied -= saved
         if saved < copied * _WORTH_A_TURN:
