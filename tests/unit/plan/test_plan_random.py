@@ -76,4 +76,4 @@ def test_plan_breaks_no_rule_and_its_bound_is_not_above_the_optimum(
             over.append(copied / best.found)
     assert len(over) >= CHUNK / 8
     assert all(proofs.values()), proofs
-    assert np.mean(over) <= 1.03
+    assert np.median(over) <= 1.001
