@@ -256,3 +256,15 @@ def test_dead_broker_that_has_too_many_of_a_topic_keeps_them() -> None:
     plan = propose(seen, None, request)
     assert not any(3 in move.removing for move in plan.moves)
     assert plan.bound_bytes == 0
+
+
+def test_bound_counts_no_replica_that_a_smaller_replication_factor_could_drop() -> None:
+    seen = snapshot({"t": [(0, 1, 2), (0, 1, 2), (0, 1, 3), (0, 1, 3)]}, brokers=range(4))
+    request = PlanRequest(
+        balance=True,
+        spread_topics=True,
+        replication_factors={"t": 2},
+        bands={"disk": None, "replicas": None, "leaders": None},
+    )
+    plan = propose(seen, None, request)
+    assert (plan.bytes_to_copy, plan.bound_bytes) == (0, 0)
