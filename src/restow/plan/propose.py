@@ -31,6 +31,7 @@ from restow.plan.schedule.log_dir_balance import even_out
 from restow.plan.schedule.log_dirs import LogDirSpace
 from restow.plan.schedule.schedule import order_of
 from restow.plan.search import never, silent, solve
+from restow.plan.search.arrays import mask_of
 from restow.plan.search.prices import Market
 
 if TYPE_CHECKING:
@@ -144,10 +145,14 @@ def _better_bound(asked: Asked, bound: Bound, solution: Solution, out_of_time: C
 
 
 def _asks_exactly(asked: Asked) -> bool:
-    """Return whether the integer program has every choice that the request leaves to a plan."""
-    slots, request = asked.slots, asked.request
-    forced_anyway = np.array_equal(asked.problem.forced, slots.mandatory)
-    anew = asked.problem.begin is None
+    """Return whether the integer program has every choice that the request leaves to a plan.
+
+    It lets excluded brokers lead nothing that may have another leader, but they may keep what they lead.
+    """
+    slots, request, problem = asked.slots, asked.request, asked.problem
+    forced_anyway = np.array_equal(problem.forced, slots.mandatory)
+    excluded = mask_of(asked.arrays, request.except_brokers)[problem.home[problem.leader]]
+    anew = problem.begin is None and not (excluded & problem.may_change_leader).any()
     return forced_anyway and anew and not (slots.dropped or request.any_rack or (slots.pinned >= 0).any())
 
 

@@ -180,3 +180,24 @@ def test_replicas_that_share_a_rack_need_not_be_parted_when_another_has_to_move(
     assert found.least_bytes == pytest.approx(wide.following[part_of[wide.forced], 0].sum(), rel=1e-5)
     assert found.holder[:2].tolist() == [0, 4]
     assert wide.rack[found.holder[2]] != 0
+
+
+def test_program_is_not_asked_where_an_excluded_broker_could_keep_what_it_leads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Problem] = []
+
+    def ask_nobody(problem: Problem, *_: object, **__: object) -> None:
+        asked.append(problem)
+
+    monkeypatch.setattr(exactly, "least_as_whole", ask_nobody)
+    drain = PlanRequest(drain=frozenset({1}), balance=True, bands={"disk": 0.2})
+    for seed in range(6):
+        snapshot = cluster(brokers=5, partitions=10, replication_factor=2, disk_bytes=None, seed=seed)
+        if not any(each.replicas == (0, 1) for each in snapshot.partitions):
+            continue
+        before = len(asked)
+        propose(snapshot, None, replace(drain, except_brokers=frozenset({0})))
+        assert len(asked) == before
+        propose(snapshot, None, drain)
+    assert asked, "without exclusions it is"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from restow.plan.search import Problem
     from restow.plan.search.problem import Bools, Floats, Ints
 
-HOW_WHOLE = "for whole replicas and leaders, by an integer program that HiGHS solved"
+HOW_WHOLE = "for whole replicas and leaders, by HiGHS on an integer program"
 _SOLVES = find_spec("highspy") is not None
 # So many partitions × brokers at most, and so many branches: the same plan on every machine.
 _MOST_PLACES, _MOST_BRANCHES = 1_000, 200
