@@ -22,15 +22,19 @@ TABLES = ("rates", "model", "skew", "forecast", "alerts")
 
 def assert_equal_rows(ours: DataFrame, theirs: DataFrame, key: tuple[str, ...]) -> int:
     """Compare every column of every row; sums may differ by rounding. Return the number of rows."""
-    found, expected = (
-        {tuple(row[name] for name in key): row.asDict(recursive=True) for row in rows.collect()}
-        for rows in (ours, theirs)
-    )
+    found, expected = _by_key(ours, key), _by_key(theirs, key)
     assert found.keys() == expected.keys()
     for place, row in found.items():
         for name, value in row.items():
             assert same(value, expected[place][name]), (place, name, value, expected[place][name])
     return len(found)
+
+
+def _by_key(rows: DataFrame, key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    listed = rows.collect()
+    found = {tuple(row[name] for name in key): row.asDict(recursive=True) for row in listed}
+    assert len(found) == len(listed), "a key is there twice"
+    return found
 
 
 def same(one: Any, other: Any) -> bool:
