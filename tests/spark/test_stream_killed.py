@@ -17,9 +17,11 @@ from kafka import KafkaProducer
 from harness.arrivals import arrive, parts_of
 from harness.jars import spark_kafka_jars
 from harness.lakes import write_faulty_lake
+from harness.spark_connect import connect_server
+from harness.spark_releases import need_connect
 from restow.client import ConnectionSettings, NewTopic, ask_cluster
 from tests.clients.embedded import Running, embedded
-from tests.conftest import INTERPRETED
+from tests.conftest import INTERPRETED, needs_kafka
 from tests.often import IS_FULL, of_many
 from tests.spark.kept_tables import WINDOW, assert_as_in_one_run
 from tests.spark.patience import PATIENCE_S, wait_for
@@ -48,27 +50,34 @@ def cluster() -> Iterator[Running]:
 
 
 class Streaming:
-    """The command at work on a lake."""
+    """The command at work on a lake, with Spark in its own process or on a Connect server."""
 
-    def __init__(self, lake: Path, *arguments: str) -> None:
+    def __init__(self, lake: Path, *arguments: str, server: str | None = None) -> None:
         self._lake = lake
         self._complaints = lake.parent / f"stderr-{uuid4().hex}"
-        jars = ",".join(map(str, spark_kafka_jars()))
-        settings = (
-            f"spark.jars={jars}",
-            f"spark.local.dir={lake.parent / 'local'}",
-            "spark.python.authenticate.socketTimeout=300s",
-            "spark.sql.shuffle.partitions=2",
-            "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            *([] if IS_FULL else (f"{name}={value}" for name, value in INTERPRETED.items())),
-        )
         command = [sys.executable, "-m", "restow", "pipeline", "stream", "--lake", str(lake), "--json"]
-        command += ["--load", str(lake.parent / "loads"), "--window", WINDOW, "--master", "local[1]"]
-        command += [word for each in settings for word in ("--conf", each)]
+        command += ["--load", str(lake.parent / "loads"), "--window", WINDOW]
+        if server is None:
+            command += ["--master", "local[1]"]
+            command += [word for each in self._settings() for word in ("--conf", each)]
+        else:
+            command += ["--master", server]
         with self._complaints.open("w") as stderr:
             self._process = subprocess.Popen(
                 [*command, *arguments], stdout=subprocess.PIPE, stderr=stderr, text=True
             )
+
+    def _settings(self) -> list[str]:
+        jars = ",".join(map(str, spark_kafka_jars()))
+        quick = {} if IS_FULL else INTERPRETED
+        return [
+            f"spark.jars={jars}",
+            f"spark.local.dir={self._lake.parent / 'local'}",
+            "spark.python.authenticate.socketTimeout=300s",
+            "spark.sql.shuffle.partitions=2",
+            "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            *(f"{name}={value}" for name, value in quick.items()),
+        ]
 
     def kill_after(self, changes: int) -> None:
         """Send kill -9 when the files of the lake have changed so often, or when the command has ended."""
@@ -112,8 +121,8 @@ class Streaming:
 
 
 @contextmanager
-def streaming(lake: Path, *arguments: str) -> Iterator[Streaming]:
-    running = Streaming(lake, *arguments)
+def streaming(lake: Path, *arguments: str, server: str | None = None) -> Iterator[Streaming]:
+    running = Streaming(lake, *arguments, server=server)
     try:
         yield running
     finally:
@@ -121,7 +130,12 @@ def streaming(lake: Path, *arguments: str) -> Iterator[Streaming]:
 
 
 def killed_and_ended(
-    lake: Path, parts: list[Part], bring: Callable[[int], None], seed: int, *arguments: str
+    lake: Path,
+    parts: list[Part],
+    bring: Callable[[int], None],
+    seed: int,
+    *arguments: str,
+    server: str | None = None,
 ) -> list[dict[str, Any]]:
     """Kill the command once while a part is at work, let it do all of them, and return its last words."""
     chance = random.Random(seed)
@@ -129,9 +143,9 @@ def killed_and_ended(
     for number in range(len(parts)):
         bring(number)
         if number == doomed:
-            with streaming(lake, "--once", *arguments) as running:
+            with streaming(lake, "--once", *arguments, server=server) as running:
                 running.kill_after(chance.randrange(MOST_CHANGES))
-    with streaming(lake, "--once", *arguments) as running:
+    with streaming(lake, "--once", *arguments, server=server) as running:
         return running.end()
 
 
@@ -150,6 +164,23 @@ def test_stream_from_a_topic_ends_with_the_tables_of_one_run_wherever_it_was_kil
     spark: SparkSession, cluster: Running, tmp_path: Path, seed: int
 ) -> None:
     """The topic is deleted and created again before the last part comes."""
+    killed_while_reading_a_topic(spark, cluster, tmp_path, seed)
+
+
+@pytest.mark.full
+def test_stream_on_a_connect_server_ends_with_the_tables_of_one_run(
+    spark: SparkSession, cluster: Running, tmp_path: Path
+) -> None:
+    """What a killed command has asked for, the server may still do when the next one comes."""
+    with needs_kafka():
+        need_connect()
+        with connect_server(tmp_path / "server") as server:
+            killed_while_reading_a_topic(spark, cluster, tmp_path, 100, server=server)
+
+
+def killed_while_reading_a_topic(
+    spark: SparkSession, cluster: Running, tmp_path: Path, seed: int, *, server: str | None = None
+) -> None:
     parts = faulty_parts(tmp_path, seed)
     name = f"samples-{seed}"
     make_topic(cluster, name)
@@ -157,14 +188,14 @@ def test_stream_from_a_topic_ends_with_the_tables_of_one_run_wherever_it_was_kil
 
     def bring(number: int) -> None:
         if number == len(parts) - 1:
-            with streaming(tmp_path / "lake", "--once", *arguments) as running:
+            with streaming(tmp_path / "lake", "--once", *arguments, server=server) as running:
                 running.end()
             settings = ConnectionSettings(bootstrap=cluster.bootstrap)
             ask_cluster(settings, lambda admin: admin.delete_topics([name]))
             make_topic(cluster, name)
         publish(cluster, name, parts[number])
 
-    *_, last = killed_and_ended(tmp_path / "lake", parts, bring, seed, *arguments)
+    *_, last = killed_and_ended(tmp_path / "lake", parts, bring, seed, *arguments, server=server)
     assert last["rows"] >= 0
     assert_as_in_one_run(spark, tmp_path / "lake", tmp_path / "loads", parts, tmp_path / "batch")
 

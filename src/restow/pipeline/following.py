@@ -3,6 +3,8 @@
     topic ─► Spark's connector ─► samples in the lake ─┐
                         a lake that others write into ─┴─► tables (current.py)
 
+With a Connect server, where no streaming query can call this process, `topic_batches.py` reads the topic.
+
 A batch from the topic ends when its samples are in the lake and the tables say so. A batch that a kill has
 cut short comes again: its samples count once, and the tables are computed from what is in the lake.
 """
@@ -14,8 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from restow._frozen import frozen
 from restow.errors import RestowError
+from restow.pipeline.connect import is_connect
 from restow.pipeline.stream import StreamFailed
 from restow.pipeline.topic import from_topic
+from restow.pipeline.topic_batches import TopicBatches
 
 if TYPE_CHECKING:
     import threading
@@ -53,6 +57,8 @@ class FollowedTopic(Protocol):
     def options(self) -> Mapping[str, str]: ...
 
     def checkpoint(self) -> str: ...
+
+    def partitions(self) -> int: ...
 
 
 def follow_lake(
@@ -94,6 +100,9 @@ def follow_topic(
         update = current.update()
         if update.tables:
             said(Batch(update=update))
+    if is_connect(lake.spark):
+        _follow_in_batches(lake, topic, arrived, told, every_ms=every_ms, once=once)
+        return
     while not told.is_set():
         checkpoint = topic.checkpoint()
         stream = from_topic(
@@ -113,6 +122,27 @@ def follow_topic(
         except StreamFailed:
             if not _is_another(topic, checkpoint):
                 raise
+
+
+def _follow_in_batches(
+    lake: Lake,
+    topic: FollowedTopic,
+    arrived: Callable[[Arrived], None],
+    told: threading.Event,
+    *,
+    every_ms: int,
+    once: bool,
+) -> None:
+    checkpoint, partitions = topic.checkpoint(), topic.partitions()
+    while not told.is_set():
+        batches = TopicBatches(lake, topic.name, topic.options, checkpoint)
+        batches.take(partitions, arrived)
+        if once or told.wait(every_ms / 1000):
+            return
+        try:
+            checkpoint, partitions = topic.checkpoint(), topic.partitions()
+        except RestowError:  # the cluster may be out of reach for a while
+            continue
 
 
 def _made_anew(topic: FollowedTopic, stream: Stream, checkpoint: str, told: threading.Event) -> bool:

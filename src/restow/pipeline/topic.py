@@ -106,16 +106,9 @@ def from_topic(
     reader = spark.readStream.format("kafka").options(**options).option("subscribe", topic)
     # Failing would not bring back records that retention has removed.
     frame = reader.option("startingOffsets", "earliest").option("failOnDataLoss", "false").load()
-    put = into_lake(lake)
 
     def take(batch: DataFrame, number: int) -> None:
-        rows = read(batch).persist()
-        try:
-            arrived = _count(rows, number)
-            put(rows.where(f.col(TABLE).isNotNull()), arrived.rows)
-        finally:
-            rows.unpersist()
-        said(arrived)
+        said(put_samples(lake, batch, number))
 
     return Stream(
         frame,
@@ -124,6 +117,17 @@ def from_topic(
         checkpoint=checkpoint,
         trigger={"availableNow": True} if all_there_is else {"processingTime": f"{every_ms} milliseconds"},
     )
+
+
+def put_samples(lake: Lake, records: DataFrame, number: int) -> Arrived:
+    """Write the samples among these records to the lake."""
+    rows = read(records).persist()
+    try:
+        arrived = _count(rows, number)
+        into_lake(lake)(rows.where(f.col(TABLE).isNotNull()), arrived.rows)
+    finally:
+        rows.unpersist()
+    return arrived
 
 
 def read(records: DataFrame) -> DataFrame:

@@ -118,23 +118,29 @@ class _Topic:
         self.options = connector_options(bootstrap, properties_for())
         self._bootstrap = bootstrap
         self._checkpoints = checkpoints
+        self._partitions = 0
 
     def checkpoint(self) -> str:
         """Return the folder of the checkpoint: another one for a topic that was made anew."""
         from restow.pipeline.names import file_name
 
-        cluster, topic_id = on_cluster(self._bootstrap, self._looked_at)
+        cluster, topic_id, self._partitions = on_cluster(self._bootstrap, self._looked_at)
         parts = [file_name(each) for each in (cluster, self.name, topic_id) if each]
         return "/".join((self._checkpoints.rstrip("/"), *parts))
 
-    async def _looked_at(self, admin: KafkaAdmin) -> tuple[str, str]:
+    def partitions(self) -> int:
+        """Return how many partitions the topic had when `checkpoint` looked at it."""
+        return self._partitions
+
+    async def _looked_at(self, admin: KafkaAdmin) -> tuple[str, str, int]:
         from restow.client import BrokerError
 
         try:
             (topic,) = await admin.describe_topics([self.name])
         except BrokerError as error:
             raise InvalidInput(f"--from-topic: {error}") from error
-        return (await admin.describe_cluster()).cluster_id, str(topic.id or "")
+        cluster = (await admin.describe_cluster()).cluster_id
+        return cluster, str(topic.id or ""), len(topic.partitions)
 
 
 def _lines(batch: Any) -> Iterator[str]:
