@@ -9,8 +9,10 @@ from uuid import uuid4
 
 import pytest
 
+from harness.spark_releases import OLDEST
 from harness.table_formats import CATALOG, FORMATS
 from restow.pipeline.address import DELTA, PARQUET
+from restow.pipeline.jars import spark_release
 from tests.spark.patience import PATIENT
 
 if TYPE_CHECKING:
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
 
 KINDS = (PARQUET, *FORMATS)
 """The kinds of lakes that the pyspark in use can have."""
-if not FORMATS:
-    collect_ignore = ["test_spark_lake_formats.py"]
+collect_ignore = [] if FORMATS else ["test_spark_lake_formats.py"]
+if spark_release() == OLDEST:
+    collect_ignore += ["test_spark_declared.py"]
 
 START = datetime(2024, 9, 2, tzinfo=UTC)
 """Midnight on a Monday in the past."""

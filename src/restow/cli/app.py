@@ -32,7 +32,8 @@
     │   ├── fleet             plan every cluster, the most urgent first
     │   ├── lab               try every assignor on every consumer group
     │   ├── rehearse          rehearse plans in many variants
-    │   └── stream            copy samples from a topic into the lake
+    │   ├── stream            keep tables and load models current while samples arrive
+    │   └── declare           write the tables as a Spark declarative pipeline
     ├── lake
     │   └── describe, compact, import, copy
     ├── cluster
@@ -66,6 +67,7 @@ from restow.cli.groups import describe as describe_groups
 from restow.cli.groups import simulate as simulate_groups
 from restow.cli.pipeline import (
     collect,
+    declare,
     fleet,
     forecast,
     lab,
@@ -269,6 +271,7 @@ _COMMANDS: dict[str, Any] = {
     "pipeline lab": lab,
     "pipeline rehearse": pipeline_rehearse,
     "pipeline stream": stream,
+    "pipeline declare": declare,
     "lake describe": lake_describe,
     "lake compact": lake_compact,
     "lake copy": lake_copy,

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from restow.pipeline.schemas import Table
 
 REPEATED = "the key is there twice"
-_WHY, _ANSWER_S = "_why", 60.0
+WHY = "_why"
+"""The column that says why a row is left out."""
+_ANSWER_S = 60.0
 _NOT_NEGATIVE = "a {} is negative"
 
 
@@ -108,12 +110,8 @@ class Expected:
     def __init__(self, rows: DataFrame, about: Table) -> None:
         self._about = about
         self._observation = Observation()
-        if not about.daily:
-            again = Window.partitionBy(*about.key).orderBy(f.xxhash64(*about.names))
-            rows = rows.withColumn("_again", f.row_number().over(again) > 1)
-        flagged = rows.withColumn(_WHY, _why(about, repeated=not about.daily)).drop("_again")
-        counted = flagged.observe(self._observation, *_counts(about, f.col(_WHY)))
-        self.rows = counted.where(f.col(_WHY).isNull()).drop(_WHY)
+        counted = flagged(rows, about).observe(self._observation, *_counts(about, f.col(WHY)))
+        self.rows = counted.where(f.col(WHY).isNull()).drop(WHY)
 
     def checked(self) -> Checked | None:
         """Return what was found when the rows were written; None if Spark does not tell.
@@ -132,6 +130,23 @@ class Expected:
         return _checked(self._about.name, told[0]) if told else None
 
 
+def flagged(rows: DataFrame, about: Table) -> DataFrame:
+    """Return all rows, each with why it is no good; null if it is good."""
+    repeated = not about.by_day
+    if repeated:
+        again = Window.partitionBy(*about.key).orderBy(f.xxhash64(*about.names))
+        rows = rows.withColumn("_again", f.row_number().over(again) > 1)
+    return rows.withColumn(WHY, _why(about, repeated=repeated)).drop("_again")
+
+
+def by_reason(rows: DataFrame, about: Table) -> DataFrame:
+    """Count flagged rows by the reason why they are left out; the reason is null for those that stay."""
+    unknown = f.expr(_UNKNOWN.get(about.name, "false"))
+    return rows.groupBy(f.lit(about.name).alias("table"), f.col(WHY).alias("left_out_because")).agg(
+        f.count(f.lit(1)).alias("rows"), f.count(f.when(unknown, 1)).alias("unknown")
+    )
+
+
 def usable(rows: DataFrame, about: Table) -> DataFrame:
     """Return the samples that jobs can use."""
     return rows.where(_why(about, repeated=False).isNull())
@@ -140,8 +155,8 @@ def usable(rows: DataFrame, about: Table) -> DataFrame:
 def check(tables: Sequence[tuple[DataFrame, Table]]) -> list[Checked]:
     """Count the rows of some tables, and those that no job can use, with one query for all of them."""
     counts = [
-        rows.select(_why(about, repeated=False).alias(_WHY), "*")
-        .agg(*_counts(about, f.col(_WHY)))
+        rows.select(_why(about, repeated=False).alias(WHY), "*")
+        .agg(*_counts(about, f.col(WHY)))
         .select(f.lit(about.name).alias("table"), "*")
         for rows, about in tables
     ]

@@ -213,15 +213,18 @@ class Work:
     def derive(self, limits: ForecastLimits | None = None) -> Iterator[str]:
         """Compute model, skew, forecast and alerts from the rates in the lake, and yield their names."""
         self._days = None
-        jobs: tuple[tuple[str, Callable[[], DataFrame]], ...] = (
+        for name, make in self.jobs(limits):
+            self.keep(name, make())
+            yield name
+
+    def jobs(self, limits: ForecastLimits | None = None) -> tuple[tuple[str, Callable[[], DataFrame]], ...]:
+        """Return what makes each table from the rates, in order."""
+        return (
             ("model", self.model),
             ("skew", self.skew),
             ("forecast", partial(self.forecast, limits)),
             ("alerts", self.alerts),
         )
-        for name, make in jobs:
-            self.keep(name, make())
-            yield name
 
     def fleet(self, asked: FleetRequest | None = None) -> DataFrame:
         from restow.pipeline.jobs.fleet import fleet
