@@ -246,3 +246,40 @@ def test_skew_totals_equal_those_of_duckdb(spark: SparkSession, faulty: Path) ->
         theirs = {row[:3]: row[3] for row in db.execute(TOTALS).fetchall() if row[3] > 0}
     assert ours == theirs
     assert len(ours) > 20
+
+
+def test_what_is_there_now_is_found_in_the_days_of_the_newest_answers(
+    spark: SparkSession,
+    rows_of: Callable[..., DataFrame],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Broker 2 is silent since the second day, and its replicas are still known. Day 3 tells nothing new."""
+    from restow.pipeline.jobs.model import TABLE
+    from restow.pipeline.lake import Lake
+    from restow.pipeline.work import Work
+
+    lake = Lake(spark, str(tmp_path))
+    days = [DAY * day for day in range(5)]
+    there = {broker: days if broker == 1 else days[:2] for broker in (1, 2)}
+    answers = [{"at": at, "broker": broker} for broker, times in there.items() for at in times]
+    lake.write(
+        rows_of("replicas", [each | {"size": each["at"] + each["broker"]} for each in answers]), "replicas"
+    )
+    lake.write(rows_of("disks", [each | {"usable": 500, "rack": "a"} for each in answers]), "disks")
+    lake.write(
+        rows_of("assignment", [{"at": at, "replicas": [1, 2], "isr": [1], "leader": 1} for at in days]),
+        "assignment",
+    )
+    lake.write(spark.createDataFrame([], TABLE.schema), "model")
+
+    def found(*, all_days: bool) -> list[list[Row]]:
+        monkeypatch.setattr("restow.pipeline.work.is_small", lambda _: all_days)
+        work = Work(lake)
+        read = work.newest("replicas").select("at").distinct().collect()
+        assert len(read) == (5 if all_days else 4)
+        skewed = work.skew().collect()
+        silent = work.newest("disks").where("broker = 2").collect()
+        return [sorted(rows, key=str) for rows in (skewed, silent)]
+
+    assert found(all_days=False) == found(all_days=True)
