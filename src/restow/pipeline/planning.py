@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import field
 from itertools import groupby
 from operator import itemgetter
@@ -17,6 +16,7 @@ from restow.model.load import BYTES_IN, BYTES_OUT, LoadModel, Resource
 from restow.plan.files.text import dumps
 from restow.plan.planning import make_plan
 from restow.plan.request.request import PlanRequest
+from restow.runtime.memory import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,17 +40,9 @@ class FleetRequest:
 
 
 def planned(cluster: str, partitions: Any, brokers: Any, asked: FleetRequest) -> dict[str, Any]:
-    """Return one row: the cluster's state before and after, and the plan; or the reason why there is none.
-
-    Meanwhile Python does not look for cycles: that would take longer than the plan.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
+    """Return one row: the cluster's state before and after, and the plan; or the reason why there is none."""
+    with collector_paused():
         return _planned(cluster, partitions, brokers, asked)
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _planned(cluster: str, partitions: Any, brokers: Any, asked: FleetRequest) -> dict[str, Any]:

@@ -1,9 +1,14 @@
-"""Give freed memory back to the system."""
+"""Give freed memory back to the system, and look for no garbage where none is made."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MMAP_THRESHOLD = -3
 _LARGE_BYTES = 128 * 1024
@@ -28,3 +33,15 @@ def give_back() -> None:
     except (OSError, AttributeError, TypeError):
         return
     trim(0)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Look for no cycles meanwhile: among many live objects, that takes longer than to make them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -21,6 +21,7 @@ from restow.pipeline.sampling.questions import ask_over, unanswered
 from restow.pipeline.sampling.sample_files import SampleFiles
 from restow.pipeline.sampling.shares import nobody, shares_of
 from restow.runtime.disk import SystemDisk
+from restow.runtime.memory import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -62,10 +63,11 @@ class Collector:
                     for taken in _numbers(most):
                         if taken and not await _unless(told, self._until_due()):
                             return
-                        answers = await _unless(told, cluster.ask())
-                        if answers is None:
-                            return
-                        files.stage(number, answers)
+                        with collector_paused():
+                            answers = await _unless(told, cluster.ask())
+                            if answers is None:
+                                return
+                            files.stage(number, answers)
                         said(self._land(files, name, number))
                         number += 1
             finally:
