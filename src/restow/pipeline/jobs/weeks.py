@@ -95,7 +95,7 @@ class _Hours:
         partition = combined(*names, rates.column("partition").to_numpy().astype(np.int64))
         key = combined(partition, at // 1_000_000)
         self._rates = rates
-        self._order = slice(None) if bool((key[1:] >= key[:-1]).all()) else np.argsort(key)
+        self._order: Ints | slice = slice(None) if bool((key[1:] >= key[:-1]).all()) else np.argsort(key)
         self.at_us, partition = at[self._order], partition[self._order]
         hour = self.at_us // (HOUR_S * 1_000_000)
         self.first = _beginnings(partition, hour)
