@@ -192,13 +192,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         rows = list(measured(folder, given.samples, small))
     if not given.model_only:
-        from benchmarks.pipeline_collect import collect_rows
+        from benchmarks.pipeline_collect import collect_rows, many_rows
         from benchmarks.pipeline_fleet import fleet_rows, lab_rows
         from benchmarks.pipeline_incremental import incremental_rows
         from benchmarks.pipeline_start import start_rows
 
         rows += [*start_rows(), *incremental_rows(30_000)]
-        rows += [*fleet_rows(200, 5_000), *lab_rows(10_000), *collect_rows()]
+        rows += [*fleet_rows(200, 5_000), *lab_rows(10_000), *collect_rows(), *many_rows()]
     print_rows("pipeline", rows, as_json=given.json)
 
 
