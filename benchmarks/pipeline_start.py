@@ -1,6 +1,6 @@
 """From the command to its result: `restow pipeline run` on a lake as small as the demo's, on two cores.
 
-Most of that time is Spark's own start. A run before it records the archive of classes, if there is none yet.
+Most of that time is Spark's own start. Two runs before it record the archive of classes, if there is none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def start_rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_faulty_lake(folder / "lake", seed=1)
-        _taken(folder)
+        for _ in range(2):
+            _taken(folder)
         seconds, processor_s = _taken(folder)
     work = "pipeline run on a small lake, command to result"
     yield Row(name=work, ours=seconds, unit="s", limit=_LIMIT_S)

@@ -1,7 +1,8 @@
 """An archive of classes for Spark's JVM: with it, a JVM need not read and check some ten thousand classes.
 
-It lies in `classes/` of the cache. The first session that is asked to records it: Java writes it when the JVM
-ends. Java itself ignores an archive that does not fit.
+It lies in `classes/` of the cache. The second session that may record it does: Java writes it when the JVM
+ends, which takes seconds, so a machine on which Spark starts once shall not wait for it. Java itself ignores
+an archive that does not fit.
 """
 
 from __future__ import annotations
@@ -29,17 +30,21 @@ class ClassArchive:
         )
         name = hashlib.sha256(repr(made_for).encode()).hexdigest()[:16]
         self._path = cache_dir() / "classes" / f"{name}.jsa"
+        self._first = self._path.with_suffix(".first")
         self._new = self._path.with_suffix(f".{os.getpid()}")
         self.recording = False
 
     def option(self, *, record: bool) -> str:
-        """Return the option of Java that uses the archive or, if there is none, records it."""
+        """Return the option of Java that uses the archive or, from the second time on, records it."""
         if self._path.exists():
             return f'"-XX:SharedArchiveFile={self._path}"'
         if not record:
             return ""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._first.exists():
+                self._first.touch()
+                return ""
         except OSError:
             return ""
         self.recording = True
@@ -52,4 +57,5 @@ class ClassArchive:
         with suppress(OSError):
             if whole and self._new.exists():
                 self._new.replace(self._path)
+                self._first.unlink(missing_ok=True)
             self._new.unlink(missing_ok=True)
