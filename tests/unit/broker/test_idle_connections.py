@@ -16,7 +16,7 @@ from restow.cluster.net.server import ServerLimits, serve
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
 from restow.wire.codec import encode_request
-from restow.wire.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest
+from restow.wire.messages import ApiVersionsRequest, HeartbeatRequest, HeartbeatResponse
 from tests.unit.broker.conversations import HOST, Client, bare_services, run
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def test_no_connection_is_closed_without_a_limit() -> None:
         patient = await Client.connect(unlimited.port)
         for _ in range(3):
             await (await Client.connect(limited.port)).is_closed.wait()
-        patient.ask(3, 1, 4, MetadataRequest(topics=[]))
+        patient.ask(18, 2, 4, ApiVersionsRequest())
         assert await patient.number() == 4
         await limited.close()
         await unlimited.close()
