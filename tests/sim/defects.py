@@ -132,4 +132,7 @@ def look_for(defect: Defect) -> Finding | None:
 def violations_of(defect: Defect, seed: int, *, leave_garbage: bool = False) -> list[str]:
     """Run this seed, and return the violations that would show the defect."""
     report = simulate_safely(defect.scenario(seed), leave_garbage=leave_garbage)
-    return [each for each in report.violations if defect.finds in each]
+    found = [each for each in report.violations if defect.finds in each]
+    if not found and any("AttributeError" in each for each in report.violations):
+        raise LookupError(f"{defect.name} does not fit the product any more: {report.violations}")
+    return found

@@ -101,7 +101,7 @@ def target_before_the_journal(patch: Patch) -> None:
     def made(submit: Any) -> Any:
         async def submitted(self: Any, begun: Any) -> None:
             if begun:
-                await self._submitter.submit(begun, self._alive)
+                await self._submitter.submit(begun, self._known.alive)
             await submit(self, begun)
 
         return submitted
@@ -140,7 +140,7 @@ def journal_not_synced(patch: Patch) -> None:
 def step_submitted_twice_after_resume(patch: Patch) -> None:
     def made(run: Any) -> Any:
         async def submitted_again(self: Any) -> Any:
-            await self._submitter.submit(self._adopted, self._alive)
+            await self._submitter.submit(self._adopted, self._known.alive)
             return await run(self)
 
         return submitted_again
