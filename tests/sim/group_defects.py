@@ -8,7 +8,6 @@ from typing import Any
 from restow.cluster.broker import offsets_journal
 from restow.cluster.groups.group import ClassicGroup
 from restow.cluster.groups.rebalancing import Rebalancing
-from restow.cluster.groups.records import OffsetKey
 from restow.cluster.groups.shard import Shard
 from restow.wire.error_codes import ErrorCode
 from tests.sim.defects import Defects, Patch, wrap
@@ -33,7 +32,8 @@ def commit_of_an_old_generation_accepted(patch: Patch) -> None:
 def offsets_lost_at_failover(patch: Patch) -> None:
     def made(settle: Any) -> Any:
         def settled(self: Any, written: Any) -> None:
-            settle(self, {key: value for key, value in written.items() if not isinstance(key, OffsetKey)})
+            written.offsets.clear()
+            settle(self, written)
 
         return settled
 

@@ -98,7 +98,7 @@ def old_leader_goes_on_serving(patch: Patch) -> None:
 
 
 @REPLICATION.add(
-    "A broker obeys a LeaderAndIsr request of an old leader epoch.",
+    "A broker obeys a LeaderAndIsr request of an old leader epoch, also one that newer ones have overtaken.",
     "the leader epoch went back",
     workloads=("reassign",),
     faults=("late-data", "kill"),
@@ -115,6 +115,7 @@ def old_leader_epoch_accepted(patch: Patch) -> None:
         return applied
 
     wrap(patch, ReplicaManager, "_apply", made)
+    overtaken_request_accepted(patch)
 
 
 @REPLICATION.add(
