@@ -42,6 +42,9 @@ _LOGINS = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 
+_TICKET = "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;"
+"""What Java has to be told in so many words: to use kinit's ticket."""
+
 
 @frozen
 class Arrived:
@@ -65,6 +68,9 @@ def connector_options(bootstrap: str, properties: Mapping[str, str]) -> dict[str
         if login is None:
             raise InvalidInput(f"sasl.mechanism: set it to one of {', '.join(_LOGINS)}")
         given["sasl.jaas.config"] = f"{login} required username={_quoted(user)} password={_quoted(password)};"
+    kerberos = given.get("sasl.mechanism", "GSSAPI") == "GSSAPI"
+    if kerberos and given.get("security.protocol", "").strip().upper().startswith("SASL"):
+        given.setdefault("sasl.jaas.config", _TICKET)
     return {f"kafka.{name}": value for name, value in {**given, "bootstrap.servers": bootstrap}.items()}
 
 

@@ -167,6 +167,17 @@ def test_connector_options_turn_a_login_into_jaas() -> None:
     assert not {"kafka.sasl.username", "kafka.sasl.password"} & found.keys()
 
 
+@pytest.mark.parametrize("mechanism", [{}, {"sasl.mechanism": "GSSAPI"}])
+def test_connector_options_tell_java_to_use_the_ticket(mechanism: dict[str, str]) -> None:
+    given = {"security.protocol": "SASL_PLAINTEXT", "sasl.kerberos.service.name": "kafka", **mechanism}
+    ticket = "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;"
+    assert connector_options("b:1", given)["kafka.sasl.jaas.config"] == ticket
+    own = {**given, "sasl.jaas.config": "its own"}
+    assert connector_options("b:1", own)["kafka.sasl.jaas.config"] == "its own"
+    for other in ({}, {"security.protocol": "SSL"}, {**given, "sasl.mechanism": "PLAIN"}):
+        assert "kafka.sasl.jaas.config" not in connector_options("b:1", other)
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
