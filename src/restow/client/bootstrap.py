@@ -25,7 +25,7 @@ from restow.client.secrets import keep_credentials_out_of_logs
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _ADDRESS = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:\s]+)(:(?P<port>[0-9]{1,5}))?")
 _PORTS = range(1, 65_536)
@@ -47,6 +47,8 @@ class ConnectionSettings:
 
     bootstrap: str
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    credentials: Callable[[], object] | None = field(default=None, repr=False)
+    """Gets the credentials before a broker is asked. Raises LoginRefused or Unreachable."""
     timeout_s: float = 30.0
     connect_timeout_s: float = 5.0
 
@@ -58,8 +60,8 @@ class Silent(Unreachable):
 async def connect(settings: ConnectionSettings) -> Any:
     """Return a connected client of kafka-python, or raise Unreachable with the reason."""
     servers = _servers(settings.bootstrap)
-    if (tokens := settings.options.get("sasl_oauth_token_provider")) is not None:
-        await asyncio.to_thread(tokens.token)  # its failure does not concern the brokers
+    if settings.credentials is not None:
+        await asyncio.to_thread(settings.credentials)  # its failure does not concern the brokers
     failures: dict[str, Unreachable] = {}
     clients: list[Any] = []
     attempts = [partial(_try_server, each, settings, failures, clients) for each in servers]
@@ -206,7 +208,7 @@ def _watch(manager: Any, server: str, settings: ConnectionSettings, failures: li
         async def logged_in(*more: Any, **others: Any) -> None:
             try:
                 await log_in(*more, **others)
-            except _refusals() as error:
+            except (*_refusals(), LoginRefused) as error:
                 refused.append(error.with_traceback(None))
                 raise
             except KafkaConnectionError as error:
@@ -217,7 +219,7 @@ def _watch(manager: Any, server: str, settings: ConnectionSettings, failures: li
             except (KafkaError, ClientError):
                 raise
             except Exception as error:  # noqa: BLE001  (the libraries have errors of their own)
-                # Kerberos without a ticket, AWS without credentials: no broker was asked yet.
+                # AWS without credentials: no broker was asked yet.
                 refused.append(SaslAuthenticationFailedError(f"it could not be tried: {error}"))
                 raise refused[-1] from None
 
@@ -260,10 +262,15 @@ def _servers(bootstrap: str) -> list[str]:
 
 def in_words(error: Exception, where: str, settings: ConnectionSettings) -> Unreachable:
     """Describe an error of the library in one sentence, with what to check."""
+    if isinstance(error, Unreachable):
+        return error
     said = str(error) or type(error).__name__
     protocol = settings.options.get("security_protocol", "PLAINTEXT")
     if isinstance(error, _refusals()):
-        return LoginRefused(f"{where} refuses the login ({said}): check user, password and sasl.mechanism")
+        check = "user, password and sasl.mechanism"
+        if settings.options.get("sasl_mechanism") == "GSSAPI":
+            check = "sasl.kerberos.service.name, and that the broker's keytab has its present key"
+        return LoginRefused(f"{where} refuses the login ({said}): check {check}")
     if "Handshake failed" in said:
         return Unreachable(
             f"{where}: no TLS connection ({said}): check that it speaks TLS at this port, the trust store, "

@@ -8,20 +8,20 @@ AWS_MSK_IAM                            Amazon's own, with the package botocore a
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from restow.client.jaas import Login, parse_login
+from restow.client.kerberos import KerberosLogin
 from restow.client.tokens import TokenEndpoint, TokenFile, Tokens, Unsecured, as_provider
 from restow.errors import InvalidInput
 from restow.model.jaas import JaasEntry, parse_entry
 from restow.runtime.secrets import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from restow.client.properties import Given
 
@@ -49,8 +49,8 @@ _HANDLERS = {
 """Java classes that are replaced by our own code."""
 
 
-def login(given: Given, protocol: str) -> dict[str, Any]:
-    """Return kafka-python's options for the chosen mechanism."""
+def login(given: Given, protocol: str) -> tuple[dict[str, Any], Callable[[], object] | None]:
+    """Return kafka-python's options for the chosen mechanism, and what gets the credentials beforehand."""
     mechanism = given.text("sasl.mechanism") or _DEFAULT
     if mechanism not in MECHANISMS:
         raise InvalidInput(
@@ -66,13 +66,16 @@ def login(given: Given, protocol: str) -> dict[str, Any]:
     entry = _entry(given, mechanism)
     options = {"sasl_mechanism": mechanism}
     if mechanism == "OAUTHBEARER":
-        return {**options, "sasl_oauth_token_provider": as_provider(_tokens(given, entry))}
+        provider = as_provider(_tokens(given, entry))
+        return {**options, "sasl_oauth_token_provider": provider}, provider.token
     if mechanism == "GSSAPI":
-        return {**options, **_kerberos(given, entry)}
+        service, kerberos = _kerberos(given, entry)
+        return {**options, "sasl_kerberos_service_name": service}, kerberos.get
     if mechanism == "AWS_MSK_IAM":
-        return {**options, **_amazon(given, entry, protocol)}
+        _check_amazon(given, entry, protocol)
+        return options, None
     found = _password(given, mechanism)
-    return {**options, "sasl_plain_username": found.username, "sasl_plain_password": found.password}
+    return {**options, "sasl_plain_username": found.username, "sasl_plain_password": found.password}, None
 
 
 def _entry(given: Given, mechanism: str) -> JaasEntry | None:
@@ -166,8 +169,8 @@ def _from_endpoint(given: Given, said: Mapping[str, str]) -> TokenEndpoint | Tok
     )
 
 
-def _kerberos(given: Given, entry: JaasEntry | None) -> dict[str, Any]:
-    """Leave the ticket to Kerberos: kinit's, or one for the keytab in the environment."""
+def _kerberos(given: Given, entry: JaasEntry | None) -> tuple[str, KerberosLogin]:
+    """Return the brokers' name in Kerberos, and our own login."""
     said = entry.options if entry is not None else {}
     service = given.text("sasl.kerberos.service.name") or said.get("serviceName", "")
     if not service:
@@ -175,13 +178,19 @@ def _kerberos(given: Given, entry: JaasEntry | None) -> dict[str, Any]:
             "sasl.mechanism is GSSAPI, Kafka's default: set sasl.kerberos.service.name to the name that the "
             "brokers have in Kerberos, most often kafka; or choose another sasl.mechanism"
         )
+    if said.get("useKeyTab", "").lower() == "true" and not said.get("keyTab"):
+        raise InvalidInput(
+            f"{given.where('sasl.jaas.config')}: useKeyTab is true: give the keytab's path, keyTab"
+        )
     _need("gssapi", "GSSAPI")
-    if keytab := said.get("keyTab"):
-        os.environ.setdefault("KRB5_CLIENT_KTNAME", f"FILE:{keytab}")
-    return {"sasl_kerberos_service_name": service}
+    return service, KerberosLogin(
+        principal=said.get("principal", ""),
+        keytab=said.get("keyTab", ""),
+        ticket_cache=said.get("ticketCache", ""),
+    )
 
 
-def _amazon(given: Given, entry: JaasEntry | None, protocol: str) -> dict[str, Any]:
+def _check_amazon(given: Given, entry: JaasEntry | None, protocol: str) -> None:
     if protocol != "SASL_SSL":
         raise InvalidInput(
             f"sasl.mechanism is AWS_MSK_IAM, which needs security.protocol=SASL_SSL, not {protocol}"
@@ -200,7 +209,6 @@ def _amazon(given: Given, entry: JaasEntry | None, protocol: str) -> dict[str, A
         )
     if not session.get_config_variable("region"):
         raise InvalidInput("sasl.mechanism is AWS_MSK_IAM, but no region is set: set AWS_DEFAULT_REGION")
-    return {}
 
 
 def _need(package: str, mechanism: str) -> None:

@@ -111,14 +111,16 @@ def settings(
         options["client_id"] = given.text("client.id")
     if protocol.endswith("SSL"):
         options["ssl_context"] = _tls(given)
+    credentials = None
     if protocol.startswith("SASL"):
-        options |= login(given, protocol)
+        how, credentials = login(given, protocol)
+        options |= how
     timeouts = {}
     if "request.timeout.ms" in given:
         timeouts["timeout_s"] = given.number("request.timeout.ms", 1) / 1000
     if "socket.connection.setup.timeout.ms" in given:
         timeouts["connect_timeout_s"] = given.number("socket.connection.setup.timeout.ms", 1) / 1000
-    return ConnectionSettings(bootstrap=bootstrap, options=options, **timeouts)
+    return ConnectionSettings(bootstrap=bootstrap, options=options, credentials=credentials, **timeouts)
 
 
 def _known(layer: Mapping[str, Property]) -> None:

@@ -1,4 +1,4 @@
-"""Logins by token, Kerberos and Amazon's IAM, and secrets in files of their own."""
+"""Logins by token, and secrets in files of their own."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 import pytest
 
-from restow.client import ConnectionSettings, Unreachable, connected, logins
+from restow.client import ConnectionSettings, Unreachable, connected
 from restow.client.errors import LoginRefused
 from restow.client.properties import settings
 from restow.client.property_files import from_environment, from_flags, has_secrets
-from restow.cluster.embedded import EmbeddedCluster
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -293,95 +291,6 @@ def test_settings_take_kafkas_own_callback_handler_and_refuse_others(endpoint: T
     by_token(endpoint, *CREDENTIALS, ours)
     with pytest.raises(InvalidInput, match="none of those whose work restow does"):
         by_token(endpoint, *CREDENTIALS, f"{name}=com.example.Mine")
-
-
-KERBEROS = [*SASL, "sasl.mechanism=GSSAPI", "sasl.kerberos.service.name=kafka"]
-AMAZON = [*SASL, "sasl.mechanism=AWS_MSK_IAM"]
-
-
-@pytest.mark.parametrize(("given", "package"), [(KERBEROS, "gssapi"), (AMAZON, "botocore")])
-def test_settings_name_the_package_that_a_mechanism_needs(
-    given: list[str], package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logins, "find_spec", lambda name: None if name == package else object())
-    with pytest.raises(InvalidInput, match=f"pip install {package}$"):
-        settings("h:1", from_flags(given))
-
-
-def test_settings_pass_kerberos_and_amazon_on_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logins, "find_spec", lambda _: object())
-    monkeypatch.setenv("KRB5_CLIENT_KTNAME", "")
-    monkeypatch.delenv("KRB5_CLIENT_KTNAME")
-    jaas = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab='/k' principal='a@B';"
-    made = settings("h:1", from_flags([*KERBEROS, f"sasl.jaas.config={jaas}"]))
-    assert made.options["sasl_mechanism"] == "GSSAPI"
-    assert made.options["sasl_kerberos_service_name"] == "kafka"
-    assert logins.os.environ["KRB5_CLIENT_KTNAME"] == "FILE:/k"
-    iam = "sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required;"
-    handler = "sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler"
-    amazon(monkeypatch, credentials=object(), region="eu-west-1")
-    made = settings("h:1", from_flags([*AMAZON, iam, handler]))
-    assert made.options["sasl_mechanism"] == "AWS_MSK_IAM"
-
-
-def amazon(monkeypatch: pytest.MonkeyPatch, *, credentials: object, region: str | None) -> None:
-    """Install a fake botocore whose session has these."""
-    session = SimpleNamespace(get_credentials=lambda: credentials, get_config_variable=lambda _: region)
-    module = SimpleNamespace(Session=lambda: session)
-    monkeypatch.setattr(logins, "find_spec", lambda _: object())
-    monkeypatch.setattr(logins, "import_module", lambda _: module)
-
-
-@pytest.mark.parametrize(
-    ("credentials", "region", "says"),
-    [(None, "eu-west-1", "no credentials of AWS"), (object(), None, "set AWS_DEFAULT_REGION")],
-)
-def test_settings_refuse_amazon_without_credentials_or_region(
-    credentials: object, region: str | None, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    amazon(monkeypatch, credentials=credentials, region=region)
-    with pytest.raises(InvalidInput, match=says):
-        settings("h:1", from_flags(AMAZON))
-
-
-def test_connect_says_why_a_login_could_not_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kerberos without a ticket: the library raises before it asks a broker."""
-    tries: list[object] = []
-
-    async def no_ticket(connection: object, *_: object, **__: object) -> None:
-        tries.append(connection)
-        raise ZeroDivisionError("No Kerberos credentials available")
-
-    monkeypatch.setattr("kafka.net.connection.KafkaConnection._sasl_authenticate", no_ticket)
-
-    async def main() -> None:
-        options = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI"}
-        async with (
-            EmbeddedCluster(1) as cluster,
-            connected(ConnectionSettings(bootstrap=cluster.bootstrap, options=options)),
-        ):
-            raise AssertionError("somebody answered")
-
-    with pytest.raises(LoginRefused, match="could not be tried: No Kerberos credentials available"):
-        asyncio.run(main())
-    assert len(tries) == 1
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (
-            ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=AWS_MSK_IAM"],
-            "needs security.protocol=SASL_SSL",
-        ),
-        ([*AMAZON, "sasl.jaas.config=x.IAMLoginModule required awsProfileName='p4ss';"], "AWS_PROFILE"),
-        ([*SASL, "sasl.mechanism=GSSAPI"], "set sasl.kerberos.service.name"),
-    ],
-)
-def test_settings_refuse_kerberos_and_amazon_without_their_requirements(given: list[str], says: str) -> None:
-    with pytest.raises(InvalidInput, match=says) as told:
-        settings("h:1", from_flags(given))
-    assert "p4ss" not in str(told.value)
 
 
 def test_token_provider_does_not_show_its_secrets(endpoint: TokenServer) -> None:
