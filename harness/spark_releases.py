@@ -7,15 +7,16 @@ It is fetched once into the user's cache; `requirements/spark-4.0.txt` pins it.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from importlib.util import find_spec
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.cache import fetched_once
 from harness.java import Missing
+from harness.pip import install
 
-_REQUIREMENTS = Path(__file__).parents[1] / "requirements"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 OLDEST = "4.0"
 
 
@@ -27,18 +28,8 @@ def need_connect() -> None:
 
 def pyspark_folder(release: str = OLDEST) -> Path:
     """Return a folder with this pyspark and its py4j; fetch it if missing."""
-    pinned = _REQUIREMENTS / f"spark-{release}.txt"
-    what = f"pyspark {release} (430 MB)"
 
     def fetch(partial: Path) -> Path:
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        command += ["--require-hashes", "--no-deps", "--no-build-isolation", "--no-compile"]
-        command += ["--target", str(partial / "lib"), "-r", str(pinned)]
-        pip = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-        )
-        if pip.returncode != 0:
-            raise Missing(f"{what} could not be fetched: {pip.stdout.strip()[-1000:]}")
-        return partial / "lib"
+        return install(f"spark-{release}", partial / "lib")
 
-    return fetched_once(f"pyspark-{release}", what, fetch)
+    return fetched_once(f"pyspark-{release}", f"pyspark {release} (430 MB)", fetch)

@@ -37,6 +37,7 @@ MAY_BE_MISSING = {
     "harness/jars.py",
     "harness/java.py",
     "harness/librdkafka.py",
+    "harness/pip.py",
     "harness/spark_releases.py",
     "harness/table_formats.py",
 }
