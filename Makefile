@@ -62,7 +62,9 @@ lock: $(SETUP) ## pin the dependencies anew (LOCK_ARGS=--upgrade to move them)
 	@$(LOCK) pyproject.toml --output-file requirements/runtime.txt
 	@$(LOCK) pyproject.toml --all-extras --group dev --output-file requirements/dev.txt
 	@echo 'pyspark==4.0.2' | $(LOCK) - --output-file requirements/spark-4.0.txt
+	@echo 'gssapi==1.12.0' | $(LOCK) - --output-file requirements/gssapi.txt
 	@echo 'botocore==1.44.5' | $(LOCK) - --output-file requirements/botocore.txt
+	@echo 'cython==3.3.0' | $(LOCK) - --output-file requirements/cython.txt
 
 clean: ## remove .venv and caches of this checkout (not the jars in the user's cache)
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
