@@ -25,7 +25,8 @@ _LIMIT_S = 12.0
 
 def _taken(folder: Path) -> tuple[float, float]:
     """Run the command; return the seconds, and the processor time of it and all that it started."""
-    command = ["pipeline", "run", "--lake", folder / "lake", "--load", folder / "loads", "--master", _MASTER]
+    places = ["--lake", str(folder / "lake"), "--load", str(folder / "loads")]
+    command = ["pipeline", "run", *places, "--master", _MASTER]
     started, used = time.perf_counter(), _children_s()
     subprocess.run([sys.executable, "-m", "restow", *command], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started, _children_s() - used

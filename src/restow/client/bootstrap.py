@@ -189,6 +189,7 @@ def _watch(manager: Any, server: str, settings: ConnectionSettings, failures: li
     errors: list[Exception] = []
     refused: list[Exception] = []
     hung_up: list[Exception] = []
+    refusals: tuple[type[Exception], ...] = (*_refusals(), LoginRefused)
 
     def remember(error: Exception) -> None:
         errors.append(error)
@@ -208,7 +209,7 @@ def _watch(manager: Any, server: str, settings: ConnectionSettings, failures: li
         async def logged_in(*more: Any, **others: Any) -> None:
             try:
                 await log_in(*more, **others)
-            except (*_refusals(), LoginRefused) as error:
+            except refusals as error:
                 refused.append(error.with_traceback(None))
                 raise
             except KafkaConnectionError as error:

@@ -63,8 +63,9 @@ def define(spark: SparkSession, about: Declaration) -> None:
     declared: Any = pipelines
     work = _DeclaredWork(Lake(spark, about.lake))
     windows = Windows(seconds=about.window_s)
-    samples = (work.samples(name, distinct=False) for name in ("replicas", "assignment", "offsets", "groups"))
-    rates, model = work.rates(windows), model_of_samples(*samples, windows)
+    names = ("replicas", "assignment", "offsets", "groups")
+    replicas, assignment, offsets, groups = (work.samples(name, distinct=False) for name in names)
+    rates, model = work.rates(windows), model_of_samples(replicas, assignment, offsets, groups, windows)
     jobs: dict[str, Callable[[], DataFrame]] = {
         "rates": lambda: rates,
         **dict(work.jobs(ForecastLimits(fill=about.fill, rates=dict(about.limit)))),

@@ -10,8 +10,6 @@ import pytest
 
 from restow.pipeline.class_archive import ClassArchive
 
-pytest.importorskip("pyspark")
-
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
