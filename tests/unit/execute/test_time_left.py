@@ -234,6 +234,18 @@ def test_time_left_is_right_with_a_throttle_and_receivers_of_unequal_work(
     assert run.wrong() == []
 
 
+def test_time_left_counts_what_brokers_have_of_waiting_replicas(tmp_path: Path) -> None:
+    """Broker 4 was down while it was drained, and kept most of the second replica that it gets back."""
+    admin = cluster()
+    admin.add("t", [(1, 2), (2, 3)], size=120 * MB)
+    admin.copies[TopicPartition("t", 1)][4] = 90 * MB
+    run = Run(tmp_path, admin)
+    plan = plan_for(run.stage, [(1, 4), (2, 4)], limits=Limits(moves_in=1))
+    run.execute(plan, run_options(throttle="3MB/s"))
+    assert run.told[0].status.report.eta_s == pytest.approx(150 / 3, rel=0.15)
+    assert run.wrong() == []
+
+
 def test_time_left_is_right_after_a_run_was_resumed(tmp_path: Path) -> None:
     """What was copied before is no rate: 108 MB at 3 MB/s take 36 s."""
     admin = cluster()

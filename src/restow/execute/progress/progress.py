@@ -316,7 +316,10 @@ def places(snapshot: Snapshot, partition: TopicPartition) -> dict[BrokerId, str]
 
 
 def _copying(job: Job, step: Step, observation: Observation, *, waits: bool = False) -> Copying:
-    """Return a replica's present state. A waiting replica has copied nothing, whatever is on the broker."""
+    """Return a replica's present state.
+
+    What a broker has of a waiting replica counts only if that is no replica now: the copy goes on from there.
+    """
     known = observation.partitions.get(job.partition)
     here = observation.copies.get(job.partition, {}).get(job.broker)
     in_sync = known is not None and job.broker in known.isr
@@ -324,17 +327,19 @@ def _copying(job: Job, step: Step, observation: Observation, *, waits: bool = Fa
         leader = step.before[0] if known is None else known.leader
         size = observation.size_of(job.partition) or step.size_bytes
         copied = 0 if here is None else here.size_bytes
+        left_over = known is not None and job.broker not in known.replicas
     else:
         leader, size = job.broker, step.size_bytes if here is None else here.size_bytes
         in_sync = here is not None and here.log_dir == job.log_dir
         future = observation.futures.get(job.partition, {}).get(job.broker)
         copied = size if in_sync else 0 if future is None else future.size_bytes
+        left_over = False
     return Copying(
         partition=job.partition,
         broker=job.broker,
         leader=leader,
         size_bytes=size,
-        copied_bytes=0 if waits else copied,
+        copied_bytes=copied if left_over or not waits else 0,
         in_sync=in_sync and not waits,
         log_dir=job.log_dir,
         answered=job.broker in observation.dirs,
