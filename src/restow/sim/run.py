@@ -113,7 +113,7 @@ def simulate_safely(
 
 def warm_up() -> None:
     """Make a short run of everything, so that what is imported or compiled at its first use is there."""
-    simulate_safely(Scenario(duration_s=_WARM_UP_S, workloads=_WARM_UP, faults=()))
+    simulate_safely(Scenario(duration_s=_WARM_UP_S, workloads=_WARM_UP, fault_every_s=1.0))
 
 
 class _Simulation:

@@ -171,11 +171,12 @@ class _Way:
     """One direction between a node and the store: what comes later does not overtake."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._last_s = 0.0
 
     def delay_s(self, latency_s: float) -> float:
         """Return how long what is sent now takes."""
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._loop.time()
         self._last_s = max(self._last_s, now_s + latency_s)
         return self._last_s - now_s
 
