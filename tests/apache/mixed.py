@@ -1,6 +1,7 @@
 """One cluster of both kinds: two Apache Kafka 3.9 brokers and one of ours, on one ZooKeeper.
 
 Brokers 0 and 1 are Apache's, 2 is ours, as in `two_sides.py`; in ZooKeeper their ids are one higher.
+`apache_cluster` runs three of Apache's, to compare with.
 """
 
 from __future__ import annotations
@@ -42,42 +43,46 @@ class Kind(Enum):
 class MixedSide:
     """The brokers of both kinds, and the tree they share."""
 
-    name = "mixed"
     shift = SHIFT
 
-    def __init__(self, theirs: Cluster, ours: BrokerProcess, store: Store) -> None:
+    def __init__(self, theirs: Cluster, ours: BrokerProcess | None, store: Store) -> None:
+        """Without one of ours, all three are Apache's."""
+        self.name = "mixed" if ours else "Apache's"
         self._theirs = theirs
-        self.ours = ours
+        self._ours = ours
         self.store = store
+
+    def _mine(self, broker: int) -> BrokerProcess | None:
+        """Return the broker if it is ours."""
+        return self._ours if broker == OURS else None
 
     @property
     def bootstrap(self) -> str:
         """host:port of every broker, separated by commas."""
-        return f"{self._theirs.bootstrap},{self.ours.address}"
+        return self._theirs.bootstrap + (f",{self._ours.address}" if self._ours else "")
 
     def port(self, broker: int) -> int:
         """Return the port of a broker, by its id in ZooKeeper."""
-        if broker == OURS + SHIFT:
-            return int(self.ours.address.rpartition(":")[2])
+        if (mine := self._mine(broker - SHIFT)) is not None:
+            return int(mine.address.rpartition(":")[2])
         return self._theirs.brokers[broker].port
 
     async def stop(self, broker: int) -> None:
         """Stop a broker in order."""
-        if broker == OURS:
-            assert await asyncio.to_thread(self.ours.stop) == 0
+        if (mine := self._mine(broker)) is not None:
+            assert await asyncio.to_thread(mine.stop) == 0
         else:
             await asyncio.to_thread(self._theirs.brokers[broker + SHIFT].stop)
 
     async def kill(self, broker: int) -> None:
         """Kill a broker with SIGKILL."""
-        await asyncio.to_thread(
-            self.ours.kill if broker == OURS else self._theirs.brokers[broker + SHIFT].kill
-        )
+        mine = self._mine(broker)
+        await asyncio.to_thread(mine.kill if mine else self._theirs.brokers[broker + SHIFT].kill)
 
     async def start(self, broker: int, *, known: int = BROKERS) -> None:
         """Start a broker again, and wait until it knows that many; when all run, all Apache brokers."""
-        if broker == OURS:
-            await asyncio.to_thread(self.ours.start)
+        if (mine := self._mine(broker)) is not None:
+            await asyncio.to_thread(mine.start)
         else:
             self._theirs.brokers[broker + SHIFT].launch()
             await asyncio.to_thread(self._theirs.brokers[broker + SHIFT].until_ready, known)
@@ -96,11 +101,24 @@ class MixedSide:
                 else:
                     return ControllerZNode.decode(node.data).broker_id - SHIFT
 
-    async def until_controller(self, kind: Kind) -> None:
-        """Wait until a broker of that kind is controller."""
+    async def until_replaced(self, controller: int) -> None:
+        """Wait until another broker is controller."""
         async with asyncio.timeout(PATIENCE_S):
-            while (await self.controller() == OURS) is not (kind is Kind.OURS):
+            while await self.controller() == controller:
                 await asyncio.sleep(0.05)
+
+    async def make_controller(self, broker: int) -> None:
+        """Stop the other brokers until that one is controller, and start them again."""
+        others = [each for each in range(BROKERS) if each != broker]
+        if await self.controller() == broker:
+            return
+        for each in others:
+            await self.stop(each)
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.controller() != broker:
+                await asyncio.sleep(0.05)
+        for number, each in enumerate(others, start=2):
+            await self.start(each, known=number)
 
 
 def _ours(folder: Path, address: str, settings: dict[str, str], port: int) -> BrokerProcess:
@@ -141,3 +159,19 @@ async def mixed_cluster(
             side = MixedSide(theirs, ours, store)
             assert (await side.controller() == OURS) is (first is Kind.OURS)
             yield side
+
+
+@asynccontextmanager
+async def apache_cluster(folder: Path, settings: dict[str, str]) -> AsyncIterator[MixedSide]:
+    """Run three brokers of Apache's."""
+    with ExitStack() as stack:
+        with needs_kafka():
+            server = stack.enter_context(zookeeper(folder / "zookeeper", fsync=False))
+            theirs = stack.enter_context(
+                apache_kafka(folder / "apache", nodes=BROKERS, zookeeper=server.address, settings=settings)
+            )
+        store = await ZooKeeperStore.connect(server.address)
+        try:
+            yield MixedSide(theirs, None, store)
+        finally:
+            await store.close()

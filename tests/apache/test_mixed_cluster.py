@@ -1,4 +1,8 @@
-"""Apache Kafka 3.9 brokers and one of ours in one cluster, under a controller of either kind."""
+"""Apache Kafka 3.9 brokers and one of ours in one cluster, under a controller of either kind.
+
+Where a cluster of Apache's brokers alone gets the same requests, the whole tree in ZooKeeper is compared at
+the end (`same_tree.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.apache.mixed import APACHE, OURS, Kind, MixedSide, mixed_cluster
+from restow.cluster.store.znodes import IsrChangeNotification
+from restow.wire.messages import AlterClientQuotasRequest, IncrementalAlterConfigsRequest
+from tests.apache.mixed import APACHE, OURS, Kind, MixedSide, apache_cluster, mixed_cluster
 from tests.apache.mixed_data import Load, read, slow_moves, write
+from tests.apache.same_tree import comparable_tree, controller_epoch
 from tests.apache.test_reassign_like_kafka import Ask, Mover
 from tests.often import often
 
@@ -31,6 +38,8 @@ BY_BATCH = KILLS | {"replica.fetch.max.bytes": "1000"}
 PLACES = {0: (0, 1), 1: (1, 2), 2: (2, 0)}
 MOVES = (Ask(0, (2, 0)), Ask(1, (0, 2)), Ask(2, (1, 0)))
 RECORDS = 300
+_TOPIC, _BROKERS = 2, 4
+_SET, _REMOVE = 0, 1
 EITHER = pytest.mark.parametrize("first", Kind, ids=lambda kind: kind.value)
 
 
@@ -44,14 +53,56 @@ def run(
     asyncio.run(tell())
 
 
+def run_beside_apache(
+    folder: Path,
+    first: Kind,
+    settings: dict[str, str],
+    story: Callable[[MixedSide], Awaitable[Any]],
+    *,
+    after_kills: bool,
+) -> None:
+    """Run the story on a mixed cluster, and on one of Apache's brokers alone. Compare their trees."""
+
+    async def tell_to(side: MixedSide) -> dict[str, Any]:
+        since = await controller_epoch(side.store)
+        await story(side)
+        await settle(Mover(side))
+        tree = await comparable_tree(side.store, since=since, after_kills=after_kills)
+        assert await asyncio.to_thread(read, side.bootstrap, "t", RECORDS) == list(range(RECORDS))
+        return tree
+
+    async def tell() -> None:
+        async with mixed_cluster(folder / "mixed", first, settings) as side:
+            controller = await side.controller()
+            mixed = await tell_to(side)
+        async with apache_cluster(folder / "apache alone", settings) as side:
+            await side.make_controller(controller)
+            assert mixed == await tell_to(side)
+
+    asyncio.run(tell())
+
+
+async def settle(mover: Mover) -> None:
+    """Elect the preferred leaders, once all replicas are in sync."""
+    await mover.until_moved("t", list(PLACES))
+    for number, (replicas, _, _) in (await mover.node("t")).items():
+        await mover.until_isr(set(replicas), "t", number)
+    await mover.elect(0, None)
+    for number, (replicas, _, _) in (await mover.node("t")).items():
+        await mover.until((replicas[0], set(replicas)), "t", number)
+
+
 @pytest.mark.parametrize("first", often(Kind, Kind.OURS), ids=lambda kind: kind.value)
-def test_partitions_of_both_kinds_move_under_either_controller(
+def test_topics_of_a_mixed_cluster_leave_the_tree_of_an_apache_cluster(
     jars: Path, tmp_path: Path, first: Kind
 ) -> None:
     async def story(side: MixedSide) -> None:
         mover = Mover(side)
-        assert (await mover.create("t", by_hand=PLACES))[0] == 0
-        await asyncio.to_thread(write, side.bootstrap, "t", range(RECORDS))
+        configs = {"retention.ms": "123456789", "cleanup.policy": "delete"}
+        assert (await mover.create("t", by_hand=PLACES, configs=configs))[0] == 0
+        assert (await mover.create("gone", by_hand=PLACES))[0] == 0
+        await asyncio.to_thread(write, side.bootstrap, "t", range(RECORDS // 2))
+        await change_configs(mover)
         for ask in MOVES:
             assert await mover.alter("t", ask) == 0
         await mover.until_moved("t", list(PLACES))
@@ -60,12 +111,38 @@ def test_partitions_of_both_kinds_move_under_either_controller(
             assert ask.target is not None
             _, isr, _, _ = await mover.state("t", ask.partition)
             assert isr == set(ask.target)
-        await asyncio.to_thread(write, side.bootstrap, "t", range(RECORDS, 2 * RECORDS))
-        assert await asyncio.to_thread(read, side.bootstrap, "t", 2 * RECORDS) == list(range(2 * RECORDS))
-        assert await mover.delete("t") == [("t", 0)]
-        await mover.until_deleted("t")
+        await asyncio.to_thread(write, side.bootstrap, "t", range(RECORDS // 2, RECORDS))
+        assert await mover.delete("gone") == [("gone", 0)]
+        await mover.until_deleted("gone")
+        assert (await side.store.get(IsrChangeNotification.PARENT)).stat.cversion == 0, (
+            "a leader wrote an ISR"
+        )
 
-    run(tmp_path, first, SETTINGS, story)
+    run_beside_apache(tmp_path, first, SETTINGS, story, after_kills=False)
+
+
+async def change_configs(mover: Mover) -> None:
+    """Change configs of the topic and of all brokers, and quotas."""
+    make = IncrementalAlterConfigsRequest.AlterConfigsResource
+    for kind, resource, config, operation, value in (
+        (_TOPIC, "t", "flush.ms", _SET, "7000"),
+        (_TOPIC, "t", "cleanup.policy", _REMOVE, None),
+        (_BROKERS, "", "log.retention.ms", _SET, "987654321"),
+    ):
+        changed = make.AlterableConfig(name=config, config_operation=operation, value=value)
+        wanted = make(resource_type=kind, resource_name=resource, configs=[changed])
+        body = IncrementalAlterConfigsRequest(resources=[wanted], validate_only=False)
+        answer = await mover.exchange(44, 1, body)
+        assert [each.error_code for each in answer.responses] == [0]
+    entry = AlterClientQuotasRequest.EntryData
+    for user, name, rate in (("alice", "producer_byte_rate", 1e6), (None, "consumer_byte_rate", 2e6)):
+        quota = entry(
+            entity=[entry.EntityData(entity_type="user", entity_name=user)],
+            ops=[entry.OpData(key=name, value=rate, remove=False)],
+        )
+        body = AlterClientQuotasRequest(entries=[quota], validate_only=False)
+        answer = await mover.exchange(49, 1, body)
+        assert [each.error_code for each in answer.entries] == [0]
 
 
 @pytest.mark.full
@@ -129,14 +206,13 @@ def test_apaches_controller_ends_the_moves_of_ours(jars: Path, tmp_path: Path) -
         assert (await mover.create("t", by_hand=PLACES))[0] == 0
         async with slow_moves(side, mover, "t", MOVES, RECORDS):
             await side.kill(OURS)
-            await side.until_controller(Kind.APACHE)
+            await side.until_replaced(OURS)
             assert any(added for _, added, _ in await mover.some("t", list(PLACES)))
             await side.start(OURS)
         await mover.until_moved("t", list(PLACES))
         assert await mover.node("t") == {ask.partition: (ask.target, (), ()) for ask in MOVES}
-        assert await asyncio.to_thread(read, side.bootstrap, "t", RECORDS) == list(range(RECORDS))
 
-    run(tmp_path, Kind.OURS, BY_BATCH, story)
+    run_beside_apache(tmp_path, Kind.OURS, BY_BATCH, story, after_kills=True)
 
 
 @pytest.mark.full
@@ -153,13 +229,12 @@ def test_our_controller_ends_the_moves_of_apaches(jars: Path, tmp_path: Path) ->
         assert (await mover.create("t", by_hand=places))[0] == 0
         async with slow_moves(side, mover, "t", moves, RECORDS, known=2):
             await side.kill(controller)
-            await side.until_controller(Kind.OURS)
+            await side.until_replaced(controller)
             assert any(added for _, added, _ in await mover.some("t", list(PLACES)))
             await side.start(controller, known=2)
         await mover.until_moved("t", list(PLACES))
         assert await mover.node("t") == {ask.partition: (ask.target, (), ()) for ask in moves}
         await side.start(other)
         assert await side.controller() == OURS
-        assert await asyncio.to_thread(read, side.bootstrap, "t", RECORDS) == list(range(RECORDS))
 
-    run(tmp_path, Kind.APACHE, BY_BATCH, story)
+    run_beside_apache(tmp_path, Kind.APACHE, BY_BATCH, story, after_kills=True)

@@ -14,15 +14,23 @@ from typing import TYPE_CHECKING
 
 from restow._frozen import frozen
 from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime, BrokerServer
+from restow.cluster.broker.isr_requests import ALTER_PARTITION
+from restow.cluster.handlers import HANDLERS
 from restow.errors import RestowError
 from restow.runtime.chance import SeededChance
 from restow.sim.clock import NodeClock
 from restow.sim.disk import SimDisk
 from restow.sim.network import SimNetwork
 from restow.sim.store import SimStore, StoreAccess
+from restow.wire.codec import API_VERSIONS
+from restow.wire.messages import ApiVersionsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from restow.cluster.broker.services import RequestContext
+    from restow.cluster.handlers import Answer, Handler
+    from restow.wire.codec import Request
 
 _PORT = 9092
 _START_AGAIN_S = 1.0
@@ -42,6 +50,23 @@ class SimulatedClusterSettings:
     properties: Mapping[str, str] = field(default_factory=dict)
     """Kafka's broker configs."""
     session_timeout_s: float = 18.0
+    leaders_ask: bool = True
+    """Whether controllers offer AlterPartition. Otherwise leaders write their ISRs themselves."""
+
+
+def _without_alter_partition() -> dict[int, Handler]:
+    """Return the handlers of a broker that does not offer AlterPartition, as Kafka before 2.7."""
+    make = ApiVersionsResponse.ApiVersion
+    others = {key: handler for key, handler in HANDLERS.items() if key != ALTER_PARTITION}
+    offered = [
+        make(api_key=key, min_version=handler.versions[0], max_version=handler.versions[-1])
+        for key, handler in sorted(others.items())
+    ]
+
+    async def offer(_: Request, __: RequestContext) -> Answer:
+        return ApiVersionsResponse(api_keys=offered)
+
+    return {**others, API_VERSIONS: HANDLERS[API_VERSIONS]._replace(handle=offer)}
 
 
 class SimNode:
@@ -88,6 +113,7 @@ class SimNode:
                 network=network.at(self.host, self.clock),
                 disk=self.disk,
                 open_session=self.store.open_session,
+                handlers=HANDLERS if settings.leaders_ask else _without_alter_partition(),
             ),
         )
 

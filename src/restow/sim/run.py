@@ -27,6 +27,8 @@ _QUIET_S = 120.0
 _MOST_LOG_DIRS = 3
 _WARM_UP, _WARM_UP_S = ("produce", "plans", "topics", "configs", "elections", "groups"), 5.0
 _MOST_SKEW_MS = 60_000
+_ONE_IN = 4
+"""In one of so many runs leaders write their ISRs themselves."""
 _FETCH_WAIT_MS = "5000"
 """How long an idle follower's fetch waits. Kafka's 500 ms would fill an idle minute with empty fetches; new
 records end the wait either way.
@@ -183,12 +185,13 @@ class _Simulation:
 
 
 def _settings(scenario: Scenario) -> SimulatedClusterSettings:
-    """Draw the cluster: how many log dirs a broker has, and how wrong its clock is."""
+    """Draw the cluster: how many log dirs a broker has, how wrong its clock is, and who writes ISRs."""
     chance = SeededChance(f"{scenario.seed} cluster")
     return SimulatedClusterSettings(
         seed=scenario.seed,
         log_dirs=1 + chance.randrange(_MOST_LOG_DIRS),
         most_skew_ms=chance.randrange(_MOST_SKEW_MS) if "clock" in scenario.faults else 0,
+        leaders_ask=SeededChance(f"{scenario.seed} ISR changes").randrange(_ONE_IN) > 0,
         properties={
             "min.insync.replicas": "2",
             "offsets.topic.num.partitions": "5",

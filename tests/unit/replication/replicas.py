@@ -15,9 +15,11 @@ from restow.cluster.replication import (
     ReplicationConfig,
     Throttles,
 )
+from restow.cluster.replication.values import PartitionRefused
 from restow.model import TopicPartition
 from restow.runtime.disk import SystemDisk
 from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
+from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build
 from tests.clock import HandClock
 
@@ -44,6 +46,8 @@ class States:
         self.version: dict[TopicPartition, int] = {}
         self.writes: list[tuple[int, ...]] = []
         self.broken = False
+        self.ineligible: set[int] = set()
+        """Brokers that may be in no new ISR."""
         self.judge: Callable[[int, tuple[int, ...], tuple[int, ...]], None] = lambda *_: None
         """Called for every write: the leader, the ISR before and after."""
         self.held: asyncio.Event | None = None
@@ -63,6 +67,8 @@ class States:
             raise ConnectionError("the store is away")
         if self.version[topic_partition] != expected_znode_version:
             return None
+        if self.ineligible.intersection(isr):
+            raise PartitionRefused(ErrorCode.INELIGIBLE_REPLICA)
         assert self.leader[topic_partition] == (leader, leader_epoch)
         self.judge(leader, self.isr[topic_partition], isr)
         self.writes.append(isr)

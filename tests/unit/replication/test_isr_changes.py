@@ -182,6 +182,52 @@ def test_isr_write_is_retried_when_the_store_is_unavailable(tmp_path: Path) -> N
     run(scenario())
 
 
+def test_both_isrs_count_after_a_conflict_until_the_controller_decides(tmp_path: Path) -> None:
+    """The proposal may be in force: its answer may have been lost before somebody else wrote."""
+
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 3)
+        cluster.elect(1, isr=[1, 2], is_new=True)
+        key = cluster.at(1).topic_partition
+        cluster.states.version[key] += 1
+        await settle()
+        assert cluster.at(1).proposed_isr == (1, 2, 3)
+        cluster.cut.add((3, 1))
+        waiting = cluster.produce(1, "a", timeout_ms=60_000)
+        await cluster.clock.advance(5)
+        assert cluster.at(1).proposed_isr == (1, 2, 3)
+        assert not waiting.done()
+        cluster.states.version[key] += 1
+        assert cluster.tell(1) == 0
+        await settle()
+        assert (await waiting).error_code == 0
+        cluster.cut.clear()
+        await cluster.clock.advance(5)
+        assert cluster.at(1).isr == cluster.states.isr[key] == (1, 2, 3)
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_refused_replica_counts_no_more_and_is_proposed_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 3)
+        cluster.states.ineligible = {3}
+        cluster.elect(1, isr=[1, 2], is_new=True)
+        await settle()
+        assert cluster.at(1).proposed_isr is None
+        cluster.cut.add((3, 1))
+        assert (await cluster.produce(1, "a", timeout_ms=60_000)).error_code == 0
+        cluster.states.ineligible = set()
+        cluster.cut.clear()
+        await cluster.clock.advance(5)
+        assert cluster.at(1).isr == (1, 2, 3)
+        assert cluster.states.writes == [(1, 2, 3)]
+        await cluster.close()
+
+    run(scenario())
+
+
 def test_deposed_leader_cannot_shrink_its_isr_or_acknowledge(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)

@@ -13,6 +13,7 @@ from restow.cluster.broker.cordons import CORDONED_LOG_DIRS, check_cordoned, cor
 from restow.cluster.broker.creation import TopicCreation
 from restow.cluster.broker.entrance import Entrance
 from restow.cluster.broker.group_topics import GroupTopics
+from restow.cluster.broker.isr_requests import IsrRequests
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, MetadataCache
 from restow.cluster.broker.offsets_journal import ReplicatedJournal
 from restow.cluster.broker.producer_ids import ProducerIds
@@ -87,6 +88,7 @@ class Life:
         self._control = self.entrance.peers("control")
         self._fetch = self.entrance.peers("fetch")
         self._transacting = self.entrance.peers("transactions")
+        self._isr = self.entrance.peers("isr")
         self._has_services = False
         self._registered: BrokerRegistration | None = None
 
@@ -163,6 +165,7 @@ class Life:
         self._control.close()
         self._fetch.close()
         self._transacting.close()
+        self._isr.close()
         await self._tasks.close()
 
     # Construction
@@ -172,11 +175,14 @@ class Life:
         metadata = MetadataCache(cluster_id, clock)
         logs = self._new_logs(cluster_id, configs)
         quotas = ReplicationQuotas(options.broker_id, configs, clock)
+        controller = self._new_controller(configs)
+        requests = self._controller_requests
+        directly = StoreIsrWriter(store, clock, self._tasks, lambda: requests.controller_epoch)
         replicas = ReplicaManager(
             options.broker_id,
             logs,
             clock,
-            StoreIsrWriter(store, clock, self._tasks, lambda: self._controller_requests.controller_epoch),
+            IsrRequests(options.broker_id, requests, self._isr, controller, logs, directly, self._tasks),
             lambda leader: WireLeader(self._fetch, leader),
             min_insync_replicas=configs.min_insync_replicas,
             config=configs.replication(),
@@ -222,16 +228,9 @@ class Life:
             transactions=transactions,
             markers=markers,
             verifier=verifier,
-            controller=Controller(
-                options.broker_id,
-                store,
-                clock,
-                WireChannel(self._control),
-                controller_config(configs),
-                new_topic_id=partial(random_topic_id, chance),
-            ),
+            controller=controller,
             creation=TopicCreation(store, metadata, self._tasks, chance, configs, clock),
-            controller_requests=self._controller_requests,
+            controller_requests=requests,
             producer_ids=producer_ids,
             users=ScramUsers(config_store, chance),
             acls=None if acls is None else AclStore(acls.rules(), store, self._tasks),
@@ -249,6 +248,16 @@ class Life:
             on_directory_failure=self._directory_failed,
             cleaner_backoff_ms=lambda: configs.integer("log.cleaner.backoff.ms"),
             cordoned=self._cordoned_dirs,
+        )
+
+    def _new_controller(self, configs: BrokerConfigs) -> Controller:
+        return Controller(
+            self._options.broker_id,
+            self._store,
+            self._world.clock,
+            WireChannel(self._control),
+            controller_config(configs),
+            new_topic_id=partial(random_topic_id, self._world.chance),
         )
 
     def _transactions(

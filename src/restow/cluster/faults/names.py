@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _NAMES = {key: REQUESTS[key].__name__.removesuffix("Request") for key in sorted(HANDLERS)}
 _KEYS = {name.lower(): key for key, name in _NAMES.items()}
 _CODES = {code.name: code for code in ErrorCode if code is not ErrorCode.NONE}
-_BETWEEN_BROKERS = re.compile(r"broker-(\d+)-(?:control|fetch)")
+_BETWEEN_BROKERS = re.compile(r"broker-(\d+)-(?:control|fetch|isr|transactions)")
 
 
 def name_of(api_key: int) -> str:

@@ -23,8 +23,8 @@ Proceed: TypeAlias = Callable[["Request", "RequestContext"], Awaitable[Answer]]
 Intercept: TypeAlias = Callable[["Request", "RequestContext", Proceed], Awaitable[Answer]]
 """Answers a request, or lets the next one in line do it."""
 
-_BETWEEN_BROKERS = range(4, 8)
-"""LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown, which only brokers send."""
+_BETWEEN_BROKERS = (4, 5, 6, 7, 56)
+"""LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown, AlterPartition: only brokers send them."""
 
 
 class HandlerTable:

@@ -5,9 +5,10 @@
 
     HostedPartition.review_isr     shrinks it (`without_laggards`), when IsrReviews schedules it
     HostedPartition.consider_joins grows it (`may_join`), when a follower has fetched
-    IsrUpdates                     writes the change, and retries while the outcome is unknown
+    IsrUpdates                     has the change written, and retries while the outcome is unknown
     StoreIsrWriter                 writes it to the store and notifies the controller, which reads
-                                   it in `controller/notifications.py` and informs all brokers
+                                   it in `controller/notifications.py` and informs all brokers; only
+                                   where the controller cannot be asked (`broker/isr_requests.py`)
 
 The high watermark is the smallest log end of the ISR. While an ISR change is being written, the members of
 the old and the new ISR count, because either may be in force.
@@ -21,6 +22,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow.cluster.replication.values import PartitionRefused
 from restow.cluster.store import BadVersion, NoNode, StoreError, UnreadableNode
 from restow.cluster.store.znodes import IsrChangeNotification, PartitionStateZNode
 from restow.cluster.tasks import Tasks
@@ -188,21 +190,22 @@ class IsrUpdates:
                     isr,
                     order.partition_epoch,
                 )
+            except PartitionRefused as refused:
+                log.info("the ISR of %s stays: %s", partition.topic_partition, refused)
+                if partition.is_leader and partition.order is order:
+                    partition.isr_refused()
+                    await self._clock.sleep(self._retry_s)
+                    if partition.order is order:
+                        partition.consider_joins()
+                return
             except (RestowError, OSError) as error:
                 log.warning("the ISR of %s could not be written: %s", partition.topic_partition, error)
+                version = None
+            if version is None:
                 await self._clock.sleep(self._retry_s)
-                continue
-            if not partition.is_leader or partition.order is not order:
-                return
-            if version is not None:
+            elif partition.is_leader and partition.order is order:
                 partition.isr_written(isr, version)
                 return
-            log.info("the state of %s has changed meanwhile; its ISR stays", partition.topic_partition)
-            partition.isr_refused()
-            await self._clock.sleep(self._retry_s)
-            if partition.order is order:
-                partition.consider_joins()
-            return
 
 
 class StoreIsrWriter:
@@ -223,7 +226,8 @@ class StoreIsrWriter:
         isr: Sequence[int],
         expected_znode_version: int,
     ) -> int | None:
-        """Return the new version, or None after a conflict. Raises StoreError if the outcome is unknown.
+        """Return the new version, or None if another state is in force. Raises StoreError if the outcome is
+        unknown.
 
         A write of an earlier call whose response was lost counts as this call's write.
         """

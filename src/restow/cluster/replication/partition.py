@@ -373,7 +373,7 @@ class HostedPartition:
         self.consider_joins()
 
     def isr_refused(self) -> None:
-        """Drop the proposal after a conflict. The controller will send the new state."""
+        """Drop the proposal, because the ISR is as it was."""
         self.proposed_isr = None
 
     def _advance(self) -> None:

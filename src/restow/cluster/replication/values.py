@@ -159,7 +159,11 @@ class IsrWriter(Protocol):
         isr: tuple[int, ...],
         expected_znode_version: int,
     ) -> int | None:
-        """Return the new version, or None after a conflict: then another writer decides."""
+        """Return the new version, or None if another state is in force, which the controller will send.
+
+        Raises RestowError or OSError if the outcome is unknown, and PartitionRefused if the state surely is
+        as the leader knows it.
+        """
 
 
 class LeaderClient(Protocol):
