@@ -327,7 +327,7 @@ class Bench:
                     targets.append(self._between(snapshot, name, receiver, case, drained))
                 names.remove(name)
                 left -= found.size_bytes
-        limits = Limits(moves_in=case.moves_in)
+        limits = Limits(moves_in=case.moves_in, fill=1.0)
         return plan_from_targets(snapshot, targets, created_ms=1, limits=limits, title=case.name)
 
     def _within(self, snapshot: Snapshot, name: TopicPartition, broker: int) -> Target:
