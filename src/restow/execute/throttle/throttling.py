@@ -165,7 +165,10 @@ class Throttling:
         rates = {s for s, value in there.items() if s.key in REPLICATION_RATES and value is not None}
         if not rates:
             return set(), set()
-        used = await used_by_others(self._admin, own)
+        mine = {
+            s: set().union(*map(entries, values)) - entries(prior.get(s) or "") for s, values in ours.items()
+        }
+        used = await used_by_others(self._admin, own, mine)
         borrowed = {s for s in rates if s in known or int(s.name) in used}
         return borrowed, {s for s in borrowed if s in ours and int(s.name) not in used}
 
@@ -304,11 +307,14 @@ def _is_new_rate(setting: Setting, before: Mapping[Setting, str | None]) -> bool
     return setting.key in RATES and before.get(setting) is None
 
 
-async def used_by_others(admin: Admin, own: Collection[TopicPartition]) -> frozenset[BrokerId]:
+async def used_by_others(
+    admin: Admin, own: Collection[TopicPartition], mine: Mapping[Setting, set[str]] | None = None
+) -> frozenset[BrokerId]:
     """Return the brokers on which another tool's moves are throttled.
 
     A tool that throttles a move lists its replicas in the topic's config. A rate that an operator sets
-    permanently goes with `*`, or with lists that do not match the moves.
+    permanently goes with `*`, or with lists that do not match the moves. Entries that are `mine` say nothing
+    of another tool: a request of ours may move a partition that this run has given up.
     """
     moves = {
         name: move for name, move in (await admin.list_partition_reassignments()).items() if name not in own
@@ -322,6 +328,12 @@ async def used_by_others(admin: Admin, own: Collection[TopicPartition]) -> froze
         told = configs.get(ConfigResource("topic", name.topic))
         if told is None or isinstance(told, BrokerError):
             continue
-        listed = {each for key in REPLICAS if key in told for each in entries(told[key].value or "")}
+        listed = {
+            each
+            for key in REPLICAS
+            if key in told
+            for each in entries(told[key].value or "")
+            - (mine or {}).get(Setting("topic", name.topic, key), set())
+        }
         used.update(broker for broker in move.replicas if f"{name.partition}:{broker}" in listed)
     return frozenset(used)
