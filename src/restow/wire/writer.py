@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SHORT = tuple(bytes((number,)) for number in range(0x80))
 """Lengths of one byte."""
 _NULL_INT16, _NULL_INT32 = INT16.pack(-1), INT32.pack(-1)
+_EMPTY = b"\x01"
 _NO_ID = bytes(16)
 _NOT_ASKED_FOR = frozenset((31,))
 
@@ -191,7 +192,12 @@ class _WriterSource:
 
     def _array(self, value: str, kind: Any, field: Definition) -> None:
         element = {**field, "type": field["type"][2:], "nullableVersions": "none"}
-        self._null(value, _NULL_INT32)
+        if self._has(field, "nullableVersions"):
+            self._null(value, _NULL_INT32)
+        else:  # no list is an empty one: of Metadata 0, all topics are none
+            self._write(
+                f"if {value} is None:", f"    add({_EMPTY if self._flexible else bytes(4)!r})", "else:"
+            )
         self._depth += 1
         self._size(value, plain="int32")
         if code := FIXED.get(element["type"]):

@@ -36,6 +36,13 @@ def test_fields_that_nobody_has_set_have_their_defaults(message, version: int) -
     assert writer_of(message, version)(message()) == bytes(message().encode(version=version))
 
 
+def test_no_list_is_an_empty_one_where_it_cannot_be_null() -> None:
+    """Metadata 0 asks for all topics by naming none."""
+    for version in versions_of(MetadataRequest):
+        written = writer_of(MetadataRequest, version)(MetadataRequest(topics=None))
+        assert written == bytes(MetadataRequest(topics=None).encode(version=version))
+
+
 def test_long_texts_and_arrays_have_long_lengths() -> None:
     topics = [MetadataRequest.MetadataRequestTopic(name="a" * length) for length in (126, 127, 128, 20_000)]
     for version in versions_of(MetadataRequest):
