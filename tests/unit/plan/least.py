@@ -98,10 +98,12 @@ def least_bytes_of_any_plan(case: Case, asked: Asked) -> Span:
             program.add({y[broker]: 1.0, x[broker]: -1.0}, -1.0, 0.0)
             must_go = may and broker in request.leaving
             if broker in before:
-                stuck = not may or broker in request.except_brokers or broker not in snapshot.broker
-                stuck = stuck or not (request.sheds or request.fix_racks or want is not None)
-                if must_go or (stuck and want is None):
-                    program.fixed[x[broker]] = 0.0 if must_go else 1.0
+                kept = not may or broker in request.except_brokers
+                dropped = want is not None and want < len(before)
+                down = broker not in snapshot.broker
+                still = down or not (request.sheds or request.fix_racks or want is not None)
+                if must_go or kept or (still and not dropped):
+                    program.fixed[x[broker]] = 0.0 if must_go and not kept else 1.0
             elif not may or broker not in into:
                 program.fixed[x[broker]] = 0.0
             else:
@@ -117,13 +119,12 @@ def least_bytes_of_any_plan(case: Case, asked: Asked) -> Span:
 
 
 def _lead(program: _Program, case: Case, asked: Asked, name: TopicPartition, y: dict[BrokerId, int]) -> None:
-    """Live brokers lead; where leadership may not change, it goes only where the leader's replica goes."""
-    number, before = asked.arrays.names.index(name), case.snapshot.partition(name).replicas
+    """Live brokers lead; where leadership may not change, the leader leads as long as it has a replica."""
+    number = asked.arrays.names.index(name)
     led = asked.arrays.brokers[asked.slots.home[asked.problem.leader[number]]]
     changes = asked.problem.may_change_leader[number]
     for broker, at in y.items():
-        may = broker in case.snapshot.broker if changes else broker not in before
-        if broker != led and not may:
+        if broker != led and broker not in case.snapshot.broker:
             program.fixed[at] = 0.0
     if not changes:
         program.add({program["x", name, led]: 1.0, y[led]: -1.0}, -1.0, 0.0)
