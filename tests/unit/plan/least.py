@@ -126,8 +126,19 @@ def _lead(program: _Program, case: Case, asked: Asked, name: TopicPartition, y: 
     for broker, at in y.items():
         if broker != led and broker not in case.snapshot.broker:
             program.fixed[at] = 0.0
+        if broker in case.request.demote and changes:
+            for other in _could_lead(case, name):
+                program.add({at: 1.0, program["x", name, other]: 1.0}, 0.0, 1.0)
     if not changes:
         program.add({program["x", name, led]: 1.0, y[led]: -1.0}, -1.0, 0.0)
+
+
+def _could_lead(case: Case, name: TopicPartition) -> list[BrokerId]:
+    """Return the brokers that a demoted one may not lead before, if they have a replica."""
+    snapshot, _, request = case
+    partition, barred = snapshot.partition(name), request.demote | request.barred
+    behind = {*partition.replicas} - {*partition.isr}
+    return [each for each in snapshot.broker if each not in barred | behind]
 
 
 def _keep_racks(
