@@ -188,7 +188,10 @@ def test_cluster_is_shown_and_a_plan_made_and_executed_with_a_login_by_kerberos(
 def test_kafkas_own_client_logs_in_with_the_same_properties(
     home: Home, cluster: Cluster, log_in: LogIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So does Spark's connector, which is told them as here."""
+    """So does Spark's connector, which is told them as here.
+
+    Java asks for the ticket of the host name that it finds for an address: here the address itself.
+    """
     ops, at = log_in(home, tmp_path, "ops"), cluster.at["KERBEROS"]
     topic = f"shown-{log_in.__name__}"
     create(cluster, topic)
@@ -196,7 +199,10 @@ def test_kafkas_own_client_logs_in_with_the_same_properties(
     options = connector_options(at, given)
     config = property_file(tmp_path, {name.removeprefix("kafka."): value for name, value in options.items()})
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{ops.ticket}")
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={home.realm.config}")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 127.0.0.1\n", encoding="utf-8")
+    options_of_java = f"-Djava.security.krb5.conf={home.realm.config} -Djdk.net.hosts.file={hosts}"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", options_of_java)
     listed = ("--bootstrap-server", at, "--command-config", config, "--list")
     tools = Tools(KAFKA_4)
     wait_for("it is known", lambda: topic in tools.run("kafka-topics", *listed).splitlines(), _PATIENCE_S)
