@@ -66,7 +66,6 @@ def test_notebook_goes_from_a_cluster_to_a_plan(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BOOTSTRAP", busy.bootstrap)
-    monkeypatch.delenv("RESTOW_LAKE", raising=False)
     values = run(NOTEBOOK)
     assert values["spark"] is spark or values["spark"].sparkContext is spark.sparkContext
     carried = {

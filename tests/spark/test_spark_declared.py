@@ -60,7 +60,7 @@ def spark_pipelines(folder: Path, lake: Path) -> Path:
     asked = ["pipeline", "declare", str(folder / "declared"), "--lake", str(lake), "--window", WINDOW]
     assert run([*asked, *conf]) == 0
     home = pyspark_jar("spark-core*.jar").parents[1]
-    command = [str(home / "bin" / "spark-pipelines"), "--master", "local[2]"]
+    command = [str(home / "bin" / "spark-pipelines")]
     for setting in ("spark.driver.host=127.0.0.1", "spark.ui.enabled=false", f"spark.local.dir={folder}"):
         command += ["--conf", setting]
     environment = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
