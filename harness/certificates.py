@@ -81,6 +81,13 @@ def _in_one_file(folder: Path, who: str) -> tuple[Path, Path]:
     return plain, encrypted
 
 
+def as_der(certificate_or_key: Path, kind: str) -> Path:
+    """Convert an unencrypted certificate (`x509`) or private key (`pkey`) in a PEM file to DER."""
+    target = certificate_or_key.with_suffix(f".{kind}.der")
+    _openssl(kind, "-in", certificate_or_key, "-outform", "der", "-out", target)
+    return target
+
+
 def as_jks(store: Path) -> Path:
     """Convert a store to Java's old format."""
     target = store.with_suffix(".jks")

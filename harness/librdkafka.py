@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cache import fetched_once
+from harness.certificates import PASSWORD, as_der
 from harness.debian import unpacked
 from harness.jars import kafka_jars
 from harness.java import HarnessError, Missing, java
@@ -34,6 +35,8 @@ from harness.tools import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from harness.certificates import Certificates
 
 LIBRDKAFKA_VERSION = "2.15.1"
 _PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
@@ -153,6 +156,20 @@ class LibrdkafkaSuite:
             for name, test in json.loads(text)["tests"].items()
             if name.startswith(number)
         }
+
+
+def as_trivup(made: Certificates) -> dict[str, str]:
+    """Return the variables that tell the suite of a client's certificate, in all formats that it reads."""
+    return {
+        "SSL_password": PASSWORD,
+        "SSL_pkcs": str(made.client_store),
+        "SSL_pub_pem": str(made.client),
+        "SSL_pub_der": str(as_der(made.client, "x509")),
+        "SSL_priv_pem": str(made.client_encrypted),
+        "SSL_priv_der": str(as_der(made.client, "pkey")),
+        "SSL_all_cas_pem": str(made.authority),
+        "SSL_ca_der": str(as_der(made.authority, "x509")),
+    }
 
 
 def librdkafka_suite() -> LibrdkafkaSuite:
