@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.apache import apache_kafka
 from harness.brokers import BrokerProcess
@@ -121,21 +121,22 @@ class MixedSide:
             await self.start(each, known=number)
 
 
-def _ours(folder: Path, address: str, settings: dict[str, str], port: int) -> BrokerProcess:
+def _ours(folder: Path, address: str, settings: dict[str, str], port: int, log_dirs: int) -> BrokerProcess:
     options = [word for pair in settings.items() for word in ("--config", "=".join(pair))]
+    options += ["--log-dirs", str(log_dirs)]
     return BrokerProcess(OURS + SHIFT, f"zookeeper://{address}", folder, port, tuple(options))
 
 
 @asynccontextmanager
 async def mixed_cluster(
-    folder: Path, first: Kind, settings: dict[str, str], **more: Any
+    folder: Path, first: Kind, settings: dict[str, str], *, log_dirs: int = 1
 ) -> AsyncIterator[MixedSide]:
     """Run the three brokers. The first kind starts first, and so is controller."""
     with ExitStack() as stack:
         with needs_kafka():
             server = stack.enter_context(zookeeper(folder / "zookeeper", fsync=False))
             (port,) = stack.enter_context(free_ports(1))
-            ours = _ours(folder, server.address, settings, port)
+            ours = _ours(folder, server.address, settings, port, log_dirs)
             stack.callback(ours.end)
             if first is Kind.OURS:
                 ours.start()
@@ -146,7 +147,7 @@ async def mixed_cluster(
                     zookeeper=server.address,
                     settings=settings,
                     beside=1 if first is Kind.OURS else 0,
-                    **more,
+                    log_dirs=log_dirs,
                 )
             )
         if first is Kind.APACHE:

@@ -6,11 +6,15 @@ every field in them.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from restow.cluster.store import NoNode
 from restow.cluster.store.znodes import ControllerEpoch
+from tests.apache.two_sides import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +51,21 @@ async def controller_epoch(store: Store) -> int:
     return ControllerEpoch.decode((await store.get(ControllerEpoch.PATH)).data).epoch
 
 
-async def comparable_tree(store: Store, *, since: int, after_kills: bool) -> dict[str, Any]:
+async def settled_tree(store: Store, *, since: int, after_kills: bool) -> dict[str, Any]:
+    """Return the tree once it does not change any more: notes of changes are read and removed."""
+    before: dict[str, Any] | None = None
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            tree = None
+            with suppress(NoNode):
+                tree = await _comparable_tree(store, since=since, after_kills=after_kills)
+            if tree is not None and tree == before:
+                return tree
+            before = tree
+            await asyncio.sleep(1)
+
+
+async def _comparable_tree(store: Store, *, since: int, after_kills: bool) -> dict[str, Any]:
     """Return all nodes by path, without what is left out. Controller epochs count from `since`."""
     left_out = {**LEFT_OUT, **(AFTER_KILLS if after_kills else {})}
     found: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from restow.cluster.store.znodes import IsrChangeNotification
 from restow.wire.messages import AlterClientQuotasRequest, IncrementalAlterConfigsRequest
 from tests.apache.mixed import APACHE, OURS, Kind, MixedSide, apache_cluster, mixed_cluster
 from tests.apache.mixed_data import Load, read, slow_moves, write
-from tests.apache.same_tree import comparable_tree, controller_epoch
+from tests.apache.same_tree import controller_epoch, settled_tree
 from tests.apache.test_reassign_like_kafka import Ask, Mover
 from tests.often import often
 
@@ -67,7 +67,7 @@ def run_beside_apache(
         since = await controller_epoch(side.store)
         await story(side)
         await settle(Mover(side))
-        tree = await comparable_tree(side.store, since=since, after_kills=after_kills)
+        tree = await settled_tree(side.store, since=since, after_kills=after_kills)
         assert await asyncio.to_thread(read, side.bootstrap, "t", RECORDS) == list(range(RECORDS))
         return tree
 
