@@ -4,7 +4,8 @@
              └───────────────────────────────────────────────────────────────────┴─► checks
 
 Spark forbids every look at a lake or a schema in the functions that define a table. So samples are looked up
-before, and rates and model, whose workers need a schema, are both put together from samples.
+before, and rates and model, whose workers need a schema, are both put together from samples. What reads a
+table of the pipeline does without `withColumn`, `drop` and `distinct`: Spark looks at a schema for them.
 """
 
 from __future__ import annotations
@@ -84,11 +85,16 @@ def _looked_at(name: str) -> str:
 
 
 def _with_reasons(make: Callable[[], DataFrame], name: str) -> DataFrame:
-    return flagged(make(), table(name))
+    return flagged(make(), table(name)).select(*_in_order(name), WHY, CLUSTER)
 
 
 def _good(spark: SparkSession, name: str) -> DataFrame:
-    return spark.table(_looked_at(name)).where(f"{WHY} is null").drop(WHY)
+    return spark.table(_looked_at(name)).where(f"{WHY} is null").select(*_in_order(name), CLUSTER)
+
+
+def _in_order(name: str) -> list[str]:
+    """Return the columns but for that of partitions, which a table of Spark has last."""
+    return [each for each in table(name).names if each != CLUSTER]
 
 
 def _checks(work: _DeclaredWork, made: tuple[str, ...]) -> DataFrame:

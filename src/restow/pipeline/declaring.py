@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SPEC, _DEFINITIONS = "spark-pipeline.yml", "definitions/tables.py"
 _SPECS = (_SPEC, "spark-pipeline.yaml")
 _FIRST_RELEASE = (4, 1)
+_STATIC = ("spark.sql.warehouse.dir", "spark.sql.extensions", "spark.sql.catalogImplementation")
 _MADE_BY = "Made by `restow pipeline declare`, which replaces this file."
 _NEEDED = "pip install 'restow[spark]' 'pyspark[pipelines]>=4.1'"
 
@@ -39,10 +40,18 @@ class Declaration:
     limit: Mapping[str, float] = field(default_factory=dict)
 
 
+@frozen
+class Declared:
+    """A pipeline's files, and the command that runs it."""
+
+    paths: tuple[str, ...]
+    command: tuple[str, ...]
+
+
 def declare(
     folder: str, about: Declaration, *, database: str | None = None, conf: Mapping[str, str] | None = None
-) -> list[str]:
-    """Write a pipeline's spec and definitions into a folder, and return their paths."""
+) -> Declared:
+    """Write a pipeline's spec and definitions into a folder."""
     _need_pipelines()
     from restow.pipeline.lake import SETTINGS
     from restow.pipeline.session import with_lake
@@ -51,11 +60,12 @@ def declare(
     for name in _SPECS:
         if (home / name).exists() and _MADE_BY not in (home / name).read_text(errors="replace"):
             raise InvalidInput(f"{home / name} is there, and not made by this command: give another folder")
+    settings = with_lake({**SETTINGS, **(conf or {})}, about.lake)
     spec: dict[str, object] = {
         "name": "restow",
         "storage": (home / "storage").as_uri(),
         "libraries": [{"glob": {"include": "definitions/**"}}],
-        "configuration": with_lake({**SETTINGS, **(conf or {})}, about.lake),
+        "configuration": {name: value for name, value in settings.items() if not _from_the_start(name)},
     }
     if database is not None:
         spec["database"] = database
@@ -66,7 +76,17 @@ def declare(
     for name, text in written.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         write_text(str(home / name), text)
-    return [str(home / name) for name in written]
+    at_start = [f"{name}={value}" for name, value in settings.items() if _from_the_start(name)]
+    conf_words = [word for each in at_start for word in ("--conf", each)]
+    return Declared(
+        paths=tuple(str(home / name) for name in written),
+        command=("spark-pipelines", *conf_words, "run", "--spec", str(home / _SPEC)),
+    )
+
+
+def _from_the_start(name: str) -> bool:
+    """Return whether a spec cannot set this: Spark must have it when it starts."""
+    return name in _STATIC or not name.startswith("spark.sql.")
 
 
 def _need_pipelines() -> None:

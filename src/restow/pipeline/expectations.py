@@ -135,8 +135,8 @@ def flagged(rows: DataFrame, about: Table) -> DataFrame:
     repeated = not about.by_day
     if repeated:
         again = Window.partitionBy(*about.key).orderBy(f.xxhash64(*about.names))
-        rows = rows.withColumn("_again", f.row_number().over(again) > 1)
-    return rows.withColumn(WHY, _why(about, repeated=repeated)).drop("_again")
+        rows = rows.select("*", (f.row_number().over(again) > 1).alias("_again"))
+    return rows.select(*about.names, _why(about, repeated=repeated).alias(WHY))
 
 
 def by_reason(rows: DataFrame, about: Table) -> DataFrame:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,14 +25,20 @@ def newest(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_declare_writes_a_spec_and_definitions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "it's tables"
     asked = ["pipeline", "declare", str(folder), "--lake", "it's samples", "--window", "15m"]
-    asked += ["--fill", "0.8", "--limit", "bytes_in=1MB/s", "--database", "kafka", "--conf", "spark.a=b: c"]
+    asked += ["--fill", "0.8", "--limit", "bytes_in=1MB/s", "--database", "kafka"]
+    asked += ["--conf", "spark.sql.a=b: c", "--conf", "spark.sql.warehouse.dir=/there"]
+    asked += ["--conf", "spark.driver.memory=2g", "--json"]
     assert run(asked) == 0
-    assert "spark-pipelines run --spec" in capsys.readouterr().out
+    told = json.loads(capsys.readouterr().out)["run"]
+    at_start = {"spark.sql.warehouse.dir=/there", "spark.driver.memory=2g"}
+    assert {given for word, given in pairwise(told) if word == "--conf"} == at_start
+    assert told[-3:] == ["run", "--spec", str(folder / "spark-pipeline.yml")]
     spec = yaml.safe_load((folder / "spark-pipeline.yml").read_text())
     assert spec["storage"] == (folder / "storage").as_uri()
     assert spec["database"] == "kafka"
-    assert spec["configuration"]["spark.a"] == "b: c"
+    assert spec["configuration"]["spark.sql.a"] == "b: c"
     assert spec["configuration"]["spark.sql.session.timeZone"] == "UTC"
+    assert not {setting.partition("=")[0] for setting in at_start} & spec["configuration"].keys()
     (file,) = folder.glob(spec["libraries"][0]["glob"]["include"] + "/*.py")
     *_, call = ast.parse(file.read_text()).body
     assert isinstance(call, ast.Expr)

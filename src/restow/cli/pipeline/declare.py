@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +25,7 @@ belong to Spark's catalog instead of the lake. Needs Spark 4.1 or later.
 \b
 Examples:
   $ restow pipeline declare tables --lake samples
-  $ restow pipeline declare tables --lake s3a://bucket/samples --database kafka --limit bytes_in=100MB/s
+  $ restow pipeline declare tables --lake samples --database kafka --limit bytes_in=100MB/s
   $ spark-pipelines run --spec tables/spark-pipeline.yml
 """
 
@@ -49,9 +50,10 @@ def command(
     limit = limits.parsed()
     window_s = max(1, milliseconds(window, "--window") // 1000)
     about = Declaration(lake=lake, window_s=window_s, fill=limit.fill, limit=dict(limit.rates))
-    paths = declare(folder, about, database=database, conf=conf_from(conf))
+    made = declare(folder, about, database=database, conf=conf_from(conf))
 
     def draw(console: Console) -> None:
-        console.print(f"The pipeline is in {folder}. Run it with: spark-pipelines run --spec {paths[0]}")
+        console.print(f"The pipeline is in {folder}. Run it with:", shlex.join(made.command))
 
-    return Answer(document=lambda: {"written": paths}, draw=draw, as_json=as_json)
+    document = {"written": [*made.paths], "run": [*made.command]}
+    return Answer(document=lambda: document, draw=draw, as_json=as_json)

@@ -99,7 +99,7 @@ def _broker_readings(rates: DataFrame, assignment: DataFrame, measure: str, limi
     known = rates.where(f.col(measure).isNotNull())
     by_hour = known.groupBy(*PARTITION, hour).agg(f.avg(measure).alias("value"))
     usual = by_hour.groupBy(*PARTITION).agg(f.avg("value").alias("usual"))
-    hours = by_hour.select(CLUSTER, "hour_s").distinct()
+    hours = by_hour.groupBy(CLUSTER, "hour_s").agg(f.count("*")).select(CLUSTER, "hour_s")
     whole = (
         usual.join(f.broadcast(hours), CLUSTER)
         .join(by_hour, [*PARTITION, "hour_s"], "left")

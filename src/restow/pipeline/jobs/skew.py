@@ -60,19 +60,21 @@ def skew(replicas: DataFrame, assignment: DataFrame, disks: DataFrame, model: Da
         f.count(f.when(f.col("value").isNull(), 1)).alias("unknown"),
     )
     causes = (
-        measured.withColumn("rank", f.row_number().over(heaviest))
+        measured.select("*", f.row_number().over(heaviest).alias("rank"))
         .where((f.col("rank") <= _CAUSES) & (f.col("value") > 0))
         .groupBy(CLUSTER, "dimension", "measure", "member")
         .agg(f.sort_array(f.collect_list(f.struct("rank", "topic", "partition", "value"))).alias("ranked"))
-        .withColumn("causes", f.transform("ranked", lambda each: each.dropFields("rank")))
-        .drop("ranked")
+        .select(
+            *(CLUSTER, "dimension", "measure", "member"),
+            f.transform("ranked", lambda each: each.dropFields("rank")).alias("causes"),
+        )
     )
     everyone = totals.unionByName(_idle(there)).groupBy(CLUSTER, "dimension", "measure", "member")
     known = (f.sum("known") > 0) | (f.sum("unknown") == 0)
     whole = everyone.agg(
         f.when(known, f.sum("total")).alias("total"), f.sum("unknown").alias("unknown")
     ).join(causes, [CLUSTER, "dimension", "measure", "member"], "left")
-    return _beside_the_mean(whole).select(*TABLE.names)
+    return _beside_the_mean(whole)
 
 
 def furthest_first(rows: DataFrame) -> DataFrame:
@@ -131,14 +133,18 @@ def _idle(there: DataFrame) -> DataFrame:
 
 
 def _beside_the_mean(whole: DataFrame) -> DataFrame:
-    """Add mean and share. One window holds a dimension's members, which are few in any cluster."""
+    """Return the table, with mean and share. One window holds a dimension's members, few in any cluster."""
     all_of_it = Window.partitionBy(CLUSTER, "dimension", "measure")
-    mean = f.avg("total").over(all_of_it)
-    beside = whole.withColumn("mean", mean).withColumn("deviation", f.stddev_pop("total").over(all_of_it))
+    mean, deviation = f.avg("total").over(all_of_it), f.stddev_pop("total").over(all_of_it)
+    beside = whole.select("*", mean.alias("mean"), deviation.alias("deviation"))
     none = f.col("mean") == 0
-    return (
-        beside.withColumn("share", f.try_divide("total", "mean"))
-        .withColumn("variation", f.when(none, 0.0).otherwise(f.col("deviation") / f.col("mean")))
-        .withColumn("max_share", f.max("share").over(all_of_it))
-        .withColumn("causes", f.coalesce("causes", f.array().cast(TABLE.schema["causes"].dataType)))
+    shared = beside.select(
+        "*",
+        f.try_divide("total", "mean").alias("share"),
+        f.when(none, 0.0).otherwise(f.col("deviation") / f.col("mean")).alias("variation"),
     )
+    made = {
+        "max_share": f.max("share").over(all_of_it),
+        "causes": f.coalesce("causes", f.array().cast(TABLE.schema["causes"].dataType)),
+    }
+    return shared.select(*(made.get(name, f.col(name)).alias(name) for name in TABLE.names))
