@@ -64,6 +64,7 @@ def create(client: RawClient, name: str, configs: Mapping[str, str]) -> None:
     assert [each.error_code for each in answer.topics] == [0], answer
     asked = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=name)])
     wait_until(lambda: led(client.ask(4, asked)), f"{name} has a leader")
+    wait_until(lambda: fetched(client, name).error_code == 0, f"the leader of {name} knows that it is")
 
 
 def led(answer: Any) -> bool:
@@ -80,8 +81,8 @@ def produce(client: RawClient, topic: str, records: bytes, version: int) -> Any:
     return answer
 
 
-def stored(client: RawClient, topic: str) -> list[tuple[Any, ...]]:
-    """Return everything in the topic: of each batch its compression, times and records."""
+def fetched(client: RawClient, topic: str) -> Any:
+    """Return what the leader answers to a fetch of everything in the topic."""
     kind = FetchRequest.FetchTopic
     part = kind.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
@@ -92,6 +93,12 @@ def stored(client: RawClient, topic: str) -> list[tuple[Any, ...]]:
         topics=[kind(topic=topic, partitions=[part])],
     )
     (found,) = client.ask(10, request).responses[0].partitions
+    return found
+
+
+def stored(client: RawClient, topic: str) -> list[tuple[Any, ...]]:
+    """Return everything in the topic: of each batch its compression, times and records."""
+    found = fetched(client, topic)
     assert found.error_code == 0
     batches = bytes(found.records or b"")
     told = []
