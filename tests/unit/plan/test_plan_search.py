@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -124,6 +126,25 @@ def test_search_breaks_no_rule_on_any_cluster(
         brokers, partitions, racks=brokers, replication_factor=replication_factor, band=band, seed=seed
     )
     check_places(problem, solve(problem))
+
+
+@pytest.mark.parametrize(
+    ("brokers", "partitions", "replication_factor", "band"),
+    [(4, 8, 2, 0.1), (6, 12, 2, 0.3), (6, 500, 3, 0.01)],
+)
+def test_leader_that_may_not_change_leads_as_long_as_its_broker_has_a_replica(
+    brokers: int, partitions: int, replication_factor: int, band: float
+) -> None:
+    problem = skewed(
+        brokers, partitions, racks=brokers, replication_factor=replication_factor, band=band, seed=2
+    )
+    stays = np.arange(partitions) % 2 == 1
+    solution = solve(replace(problem, may_change_leader=~stays))
+    assert not np.array_equal(solution.holder, problem.home)
+    for partition in np.flatnonzero(stays):
+        led = problem.home[problem.leader[partition]]
+        after = solution.holder[problem.offsets[partition] : problem.offsets[partition + 1]]
+        assert led not in after or solution.holder[solution.leader[partition]] == led
 
 
 @pytest.mark.parametrize("broker", [0, 11])

@@ -41,6 +41,9 @@ class SearchSpace(NamedTuple):
     """The broker where each replica may stay; -1 for those that must move or do not exist yet."""
     own: Floats
     """By how much more of the first goal each replica has at home than a new one; empty if none differs."""
+    barred: Ints
+    """The broker that each replica may not go to, -1 for none: its leader's, if leadership may not change.
+    Whoever takes that place would not lead there."""
 
 
 class SearchState(NamedTuple):

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 @compiled
 def may_go(space: SearchSpace, state: SearchState, replica: int, there: int) -> bool:
-    """Return whether a replica may go to a broker: no second replica of its partition, no rack fewer.
+    """Return whether a replica may go to a broker: no second replica of its partition, no rack fewer, and not
+    the place of a leader that has to lead.
 
     A partition that spans fewer racks than it could may stay so, but never gets worse. A replica without a
     broker has to make it as good as possible.
     """
+    if space.barred[replica] == there:
+        return False
     rack, holder = space.rack, state.holder
     partition = space.part_of[replica]
     if len(space.topic_most):

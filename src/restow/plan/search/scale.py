@@ -75,6 +75,7 @@ def scale(problem: Problem) -> Scaled:
         topic_most=none if problem.topic_replicas is None else problem.topic_replicas,
         home=home,
         own=own,
+        barred=_barred(problem, home, part_of),
     )
     now = held(space, problem.home)
     whole = now + sums(first, extra, np.arange(len(first)), len(problem.rack))[:, goals]
@@ -92,6 +93,14 @@ def scale(problem: Problem) -> Scaled:
         upper=upper,
         size=problem.following[:, 0] / average[0],
     )
+
+
+def _barred(problem: Problem, home: Ints, part_of: Ints) -> Ints:
+    """Return the broker of the leader for replicas that may not take its place, -1 for the others."""
+    led = np.where(problem.may_change_leader, -1, home[problem.leader])
+    barred: Ints = led[part_of]
+    barred[problem.leader] = -1
+    return barred
 
 
 def held(space: SearchSpace, holder: Ints) -> Floats:

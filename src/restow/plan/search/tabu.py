@@ -98,6 +98,9 @@ class Tabu:
         self._movers = np.flatnonzero(movable)
         led = problem.may_change_leader & (np.diff(problem.offsets) > 1)
         self._leads = np.flatnonzero(led[self._part_of])
+        self._open: Bools = problem.receives | self._was_on[self._part_of]
+        barred = scaled.replicas.barred
+        self._open[barred >= 0, barred[barred >= 0]] = False
         self._room = scaled.replicas.room
         self._own_on = np.zeros((partitions, brokers))
         if len(scaled.replicas.own):
@@ -180,7 +183,7 @@ class Tabu:
         spans = (racks > 0).sum(axis=1)[part_of] - goes_last
         free = ~goes_last | (spans >= self._racks_kept[part_of])
         allowed: Bools = (racks[part_of][:, there] - same == 0) | same | free[:, None]
-        allowed &= ~board.on[part_of] & (problem.receives | self._was_on[part_of])
+        allowed &= ~board.on[part_of] & self._open
         leads = np.zeros(len(part_of), dtype=bool)
         leads[board.leader] = True
         allowed &= ~leads[:, None] | problem.may_lead
