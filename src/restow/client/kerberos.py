@@ -27,7 +27,7 @@ _KDC_IS_UNREACHABLE = -1_765_328_228
 
 @frozen
 class KerberosLogin:
-    """Whose ticket it is, and where it comes from; nothing of it is secret but the contents of the files."""
+    """The owner of a ticket and the files it comes from. Only the contents of these files are secret."""
 
     principal: str = ""
     """Empty for the principal of the ticket, or the first one in the keytab."""

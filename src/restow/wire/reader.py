@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from restow.wire.messages import Message
 
@@ -87,45 +87,21 @@ def skip_tags(data: bytes, at: int) -> int:
     return at
 
 
-class _ReaderSource:
-    """The source of a generated reader, and the values it refers to by name."""
+class FunctionSource:
+    """The source of a generated function that reads or writes, and the values that it refers to by name."""
 
-    def __init__(self, version: int, *, flexible: bool, most: int = _MOST_NUMBERS) -> None:
-        self._version = version
-        self._most = most
-        self._flexible = flexible
-        self._lines = ["def read(data, at):"]
+    def __init__(
+        self, version: int, *, flexible: bool, lines: Iterable[str], names: Mapping[str, Any]
+    ) -> None:
+        self._version, self._flexible = version, flexible
+        self._lines, self._names = [*lines], {**names}
         self._depth = 1
         self._count = 0
-        self._names: dict[str, Any] = {
-            "cut_off": _cut_off,
-            "too_many": _too_many,
-            "not_null": _not_null,
-            "read_length": read_length,
-            "read_tags": _read_tags,
-            "read_uuid": _read_uuid,
-            "read_bits": _read_bits,
-            "new": object.__new__,
-            "unpack": struct.unpack_from,
-        }
 
-    def compile(self, kind: Any, fields: Sequence[Definition]) -> Read:
-        """Return a reader of one structure."""
-        self._write("left = len(data)", f"spare = {self._most}")
-        self._struct("it", kind, fields)
-        self._write("return it, at")
-        return self._compiled()
-
-    def _compile_value(self, kind: Any, field: Definition) -> Read:
-        self._write("left = len(data)", f"spare = {self._most}")
-        self._value("it", kind, field)
-        self._write("return it, at")
-        return self._compiled()
-
-    def _compiled(self) -> Read:
+    def _function(self, name: str) -> Any:
+        """Return the function of that name."""
         exec("\n".join(self._lines), self._names)  # noqa: S102 - our own text, made of trusted definitions
-        read: Read = self._names["read"]
-        return read
+        return self._names[name]
 
     def _write(self, *lines: str) -> None:
         indent = "    " * self._depth
@@ -143,6 +119,42 @@ class _ReaderSource:
         """Return whether this version is in the definition's range of that name."""
         first, last = versions(definition.get(key, "none"))
         return first <= self._version <= last
+
+
+class _ReaderSource(FunctionSource):
+    """The source of a reader."""
+
+    def __init__(self, version: int, *, flexible: bool, most: int = _MOST_NUMBERS) -> None:
+        self._most = most
+        names = {
+            "cut_off": _cut_off,
+            "too_many": _too_many,
+            "not_null": _not_null,
+            "read_length": read_length,
+            "read_tags": _read_tags,
+            "read_uuid": _read_uuid,
+            "read_bits": _read_bits,
+            "new": object.__new__,
+            "unpack": struct.unpack_from,
+        }
+        super().__init__(version, flexible=flexible, lines=["def read(data, at):"], names=names)
+
+    def compile(self, kind: Any, fields: Sequence[Definition]) -> Read:
+        """Return a reader of one structure."""
+        self._write("left = len(data)", f"spare = {self._most}")
+        self._struct("it", kind, fields)
+        self._write("return it, at")
+        return self._compiled()
+
+    def _compile_value(self, kind: Any, field: Definition) -> Read:
+        self._write("left = len(data)", f"spare = {self._most}")
+        self._value("it", kind, field)
+        self._write("return it, at")
+        return self._compiled()
+
+    def _compiled(self) -> Read:
+        read: Read = self._function("read")
+        return read
 
     def _struct(self, it: str, kind: Any, fields: Sequence[Definition]) -> None:
         self._write(f"{it} = new({self._name('kind', kind)})", f"{it}._version = {self._version}")

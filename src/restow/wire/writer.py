@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from restow.wire.primitives import INT16, INT32, NO_TAGS, tags, varint
-from restow.wire.reader import FEW, FIXED, field_name, versions
+from restow.wire.reader import FEW, FIXED, FunctionSource, field_name, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,17 +54,13 @@ class _Tagged(NamedTuple):
     write: Write
 
 
-class _WriterSource:
-    """The source of a generated writer, and the values it refers to by name."""
+class _WriterSource(FunctionSource):
+    """The source of a writer."""
 
     def __init__(self, version: int, *, flexible: bool, within_tag: bool = False) -> None:
-        self._version, self._flexible = version, flexible
         self._within_tag = within_tag
         """Structures in a tagged field have no tagged fields of their own."""
-        self._lines = ["def write(it):", "    out = []", "    add = out.append"]
-        self._depth = 1
-        self._count = 0
-        self._names: dict[str, Any] = {
+        names = {
             "long": varint,
             "short": _SHORT,
             "int16": INT16.pack,
@@ -76,6 +72,8 @@ class _WriterSource:
             "write_tags": _write_tags,
             "buffers": (bytes, bytearray, memoryview),
         }
+        lines = ("def write(it):", "    out = []", "    add = out.append")
+        super().__init__(version, flexible=flexible, lines=lines, names=names)
 
     def compile(self, kind: Any, fields: Sequence[Definition]) -> Write:
         """Return a writer of one structure."""
@@ -88,26 +86,8 @@ class _WriterSource:
 
     def _compiled(self) -> Write:
         self._write("return b''.join(out)")
-        exec("\n".join(self._lines), self._names)  # noqa: S102 - our own text, made of trusted definitions
-        write: Write = self._names["write"]
+        write: Write = self._function("write")
         return write
-
-    def _write(self, *lines: str) -> None:
-        indent = "    " * self._depth
-        self._lines += [indent + line for line in lines]
-
-    def _name(self, stem: str, value: Any = None) -> str:
-        """Return a unique name, for a variable or for a value that the source refers to."""
-        self._count += 1
-        name = f"{stem}{self._count}"
-        if value is not None:
-            self._names[name] = value
-        return name
-
-    def _has(self, definition: Definition, key: str = "versions") -> bool:
-        """Return whether this version is in the definition's range of that name."""
-        first, last = versions(definition.get(key, "none"))
-        return first <= self._version <= last
 
     def _struct(self, it: str, kind: Any, fields: Sequence[Definition]) -> None:
         present = [field for field in fields if self._has(field)]
