@@ -211,6 +211,9 @@ def _solved(
         ("mip_rel_gap", _GAP),
         ("mip_max_nodes", _MOST_BRANCHES),
         ("objective_target", enough_bytes / unit),
+        # Small programs: a cut that does not bind costs more in each solution than to find it again.
+        ("mip_pool_soft_limit", 100),
+        ("mip_lp_age_limit", 2),
         # With a placement to begin with, these look in vain.
         ("mip_heuristic_run_feasibility_jump", begin is None),
         ("mip_allow_restart", begin is None),
