@@ -13,7 +13,8 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_matrix
 
-from restow.plan.judge.evaluate import _able, _carried, _differing, _racks
+from restow.plan.judge.evaluate import racks_of
+from restow.plan.judge.scores import able_brokers, differences_of, loads_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +82,7 @@ class _Program:
 def least_bytes_of_any_plan(case: Case, asked: Asked) -> Span:
     """Return between which numbers the fewest bytes are with which every broker is in every band."""
     snapshot, _, request = case
-    program, able = _Program(), _able(snapshot, request)
+    program, able = _Program(), able_brokers(snapshot, request)
     brokers = asked.arrays.brokers
     into = able & request.add if request.add and not (request.balance or asked.slots.forced.any()) else able
     for name, partition in snapshot.all_partitions():
@@ -146,7 +147,8 @@ def _keep_racks(
 ) -> None:
     """No fewer racks than before; and those that have to move get as many as there can be."""
     snapshot, _, request = case
-    racks, able, before = _racks(snapshot), _able(snapshot, request), snapshot.partition(name).replicas
+    racks, able = racks_of(snapshot), able_brokers(snapshot, request)
+    before = snapshot.partition(name).replicas
     if request.any_rack or request.replace:
         return
     stays = {racks[each] for each in before if each not in request.leaving}
@@ -227,7 +229,7 @@ def _stay_in_band(program: _Program, case: Case, asked: Asked, brokers: tuple[Br
     snapshot, load, _ = case
     rows = {} if load is None else {name: row for row, name in enumerate(load.partitions)}
     carried = {
-        name: (_carried(partition, load, rows.get(name)), _differing(partition))
+        name: (loads_of(partition, load, rows.get(name)), differences_of(partition))
         for name, partition in snapshot.all_partitions()
     }
     for column, goal in enumerate(each.name for each in asked.goals):

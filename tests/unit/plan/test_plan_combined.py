@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import event, example, given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from restow.errors import InvalidInput
 from restow.model import Copy, Limits, Move, Plan, Step, TopicPartition
-from restow.plan.judge.evaluate import Score, evaluate
+from restow.plan.judge.evaluate import evaluate
 from restow.plan.judge.waves import waves_broken
 from restow.plan.propose import propose
 from restow.plan.request.request import PlanRequest
@@ -19,6 +20,9 @@ from tests.often import of_many
 from tests.unit.plan.clusters import snapshot
 
 from test_plan_propose import COUNTED, cluster, loads  # isort: skip
+
+if TYPE_CHECKING:
+    from restow.plan.judge.scores import Score
 
 BAND = 0.09
 

@@ -216,10 +216,13 @@ def test_demotion_says_where_only_an_election_is_missing() -> None:
 def test_leader_stays_where_another_replica_is_out_of_sync() -> None:
     rows = [(1, 2)] * 6
     there = snapshot({"t": rows}, brokers=(1, 2))
-    assert propose(there, None, PlanRequest(leaders=True)).moves
+    request = PlanRequest(leaders=True)
+    in_sync = propose(there, None, request).moves
+    assert in_sync
+    assert not evaluate(there, None, in_sync, request).violations
     for number in range(6):
         there = with_partition(there, TopicPartition("t", number), isr=(1,))
-    request = PlanRequest(leaders=True)
+    assert {each.rule for each in evaluate(there, None, in_sync, request).violations} == {"led"}
     plan = propose(there, None, request)
     assert not plan.moves
     (note,) = [each for each in explain(there, None, plan, request).notes if "lags behind" in each.text]
