@@ -9,9 +9,13 @@ import asyncio
 import json
 import sys
 
-from restow.cluster.broker.broker import BrokerOptions
-from restow.cluster.standalone import StoreAddress, standalone
-from restow.runtime.loop import run
+# kafka-python imports these where they are installed. The tests need them; `pip install restow` brings none.
+for _name in ("crc32c", "lz4", "snappy", "zstandard"):
+    sys.modules[_name] = None  # type: ignore[assignment]
+
+from restow.cluster.broker.broker import BrokerOptions  # noqa: E402
+from restow.cluster.standalone import StoreAddress, standalone  # noqa: E402
+from restow.runtime.loop import run  # noqa: E402
 
 
 async def serve(broker_id: int, zookeeper: str, folder: str) -> None:

@@ -1,12 +1,12 @@
 """Our embedded cluster beside Apache Kafka: `python -m benchmarks.cluster [--json] [--quick]`.
 
-Three brokers each, one cluster at a time, the same client with the same settings. Every cluster is warmed up
+Three brokers each, one cluster at a time, the same clients with the same settings. Every cluster is warmed up
 with an eighth of the data before it is measured. The whole takes about ten minutes, `--quick` about four.
 
     start to first ack   from nothing until a record is acknowledged by all of 3 replicas
     memory, idle         of the brokers' processes a second later, shared pages counted once
     create P × R         P partitions of R replicas, until every broker by itself tells of all leaders
-    produce, consume     records of 1 KiB, 6 partitions, acks=all
+    produce, consume     records of 1 KiB, 6 partitions, acks=all; two consumers with three partitions each
     transactions         of 100 such records and a commit, one after the other, in all 3 replicas
     …, TLS               between client and brokers, in clusters of their own
     P × R: idle CPU      in percent of one core, when nobody asks for anything

@@ -6,9 +6,11 @@ import os
 import socket
 import struct
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from itertools import count
-from typing import TYPE_CHECKING
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -19,11 +21,13 @@ from restow.wire.messages import MetadataRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from multiprocessing.synchronize import Barrier
 
     import psutil
 
 RECORD_BYTES = 1024
 PARTITIONS = 6
+_CONSUMERS = 2
 RECORDS_A_TRANSACTION = 100
 MB = 1_000_000
 _PATIENCE_S = 300.0
@@ -169,9 +173,44 @@ def _ends(bootstrap: str, topic: str, partitions: int) -> int:
 def consume(
     bootstrap: str, topic: str, partitions: int, records: int, *, secured: Mapping[str, str] | None = None
 ) -> float:
-    """Return the seconds from the first record to the last, for one consumer that reads everything.
+    """Return the seconds from the first record to the last, for two consumers with half the partitions each.
 
-    Before the first ones come the client waits by timers of its own, of up to half a second; and it would
+    One alone is busy all the time at the speed of the fastest cluster, and would measure itself. They are
+    processes of their own, and begin together.
+    """
+    context = get_context("spawn")
+    begins = context.Barrier(_CONSUMERS)
+    with ProcessPoolExecutor(_CONSUMERS, context, initializer=_share, initargs=(begins,)) as pool:
+        work = [
+            pool.submit(_read, bootstrap, topic, range(first, partitions, _CONSUMERS), dict(secured or {}))
+            for first in range(_CONSUMERS)
+        ]
+        read = [each.result() for each in work]
+    if sum(each.records for each in read) != records:
+        raise SystemExit(f"{topic} has {sum(each.records for each in read)} records instead of {records}.")
+    return max(each.ended_s for each in read) - min(each.began_s for each in read)
+
+
+class _Read(NamedTuple):
+    """What one consumer has read, and when, by the clock of all processes."""
+
+    records: int
+    began_s: float
+    ended_s: float
+
+
+_begins: Barrier
+
+
+def _share(begins: Barrier) -> None:
+    global _begins  # noqa: PLW0603  the only way to give a pool's processes a barrier
+    _begins = begins
+
+
+def _read(bootstrap: str, topic: str, partitions: Sequence[int], secured: Mapping[str, str]) -> _Read:
+    """Read some partitions to their ends.
+
+    Before the first records come the client waits by timers of its own, of up to half a second; and it would
     rest a whole second, by default, whenever its queue is full.
     """
     consumer = Consumer(
@@ -182,20 +221,19 @@ def consume(
             "fetch.queue.backoff.ms": 1,
             "log_level": 0,
             **_QUICK,
-            **(secured or {}),
+            **secured,
         }
     )
     try:
-        consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
+        there = [TopicPartition(topic, each, 0) for each in partitions]
+        records = sum(consumer.get_watermark_offsets(each)[1] for each in there)
+        _begins.wait(_PATIENCE_S)
+        consumer.assign(there)
         seen = len(_next_records(consumer, 1))
         began_s = time.monotonic()
         while seen < records:
             seen += len(_next_records(consumer, min(_RECORDS_A_CALL, records - seen)))
-        took_s = time.monotonic() - began_s
-        ends = [consumer.get_watermark_offsets(TopicPartition(topic, each))[1] for each in range(partitions)]
-        if sum(ends) != records:
-            raise SystemExit(f"{topic} has {sum(ends)} records instead of {records}.")
-        return took_s
+        return _Read(records, began_s, time.monotonic())
     finally:
         consumer.close()
 

@@ -12,7 +12,6 @@ from math import gcd
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from restow._frozen import frozen
@@ -20,8 +19,10 @@ from restow._frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Ids: TypeAlias = npt.NDArray[np.int32]
-Angles: TypeAlias = npt.NDArray[np.intp]
+    import numpy.typing as npt
+
+Ids: TypeAlias = "npt.NDArray[np.int32]"
+Angles: TypeAlias = "npt.NDArray[np.intp]"
 
 # Returns each round's replicas for the angle of the first replicas and the turns: (rounds, brokers, factor).
 PlaceRounds: TypeAlias = "Callable[[int, Angles], Ids]"

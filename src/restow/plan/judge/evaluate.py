@@ -120,8 +120,8 @@ def _rules(
 def _led(
     partition: Partition, after: tuple[BrokerId, ...], working: frozenset[BrokerId], request: PlanRequest
 ) -> BrokerId | None:
-    """Return the leader of before if it no longer leads but has to: a live replica is out of sync, and nothing
-    has to move or to be demoted.
+    """Return the leader of before if it no longer leads but has to: a live replica is out of sync, and
+    nothing has to move or to be demoted.
     """
     may_have_to_move = request.replication_factors or request.fix_racks or request.spread_topics
     lags = any(each in working and each not in partition.isr for each in partition.replicas)

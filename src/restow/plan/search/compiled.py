@@ -60,7 +60,7 @@ class _Loop:
             from numba import njit
 
             _watch_compiler()
-            # A call would count the references of each array in its tuples, which takes longer than most loops.
+            # A call would count references to each array in its tuples, which takes longer than most loops.
             self._dispatcher = njit(cache=True, nogil=True, forceinline=True)(self.py_func)
             _drop_stale_cache(self._dispatcher.stats.cache_path)
         return self._dispatcher
