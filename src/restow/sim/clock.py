@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,12 +42,7 @@ class NodeClock:
             await asyncio.sleep(0)
             return
         woken: asyncio.Future[None] = self._loop.create_future()
-
-        def wake() -> None:
-            if not woken.done():
-                woken.set_result(None)
-
-        timer = self.call_later(seconds, wake)
+        timer = self.call_later(seconds, partial(_wake, woken))
         try:
             await woken
         finally:
@@ -81,21 +77,33 @@ class NodeClock:
 
 
 class _HeldTimer:
-    """One timer of a node."""
+    """One timer of a node.
 
-    __slots__ = ("_callback", "_cancelled", "_clock", "handle")
+    It lets go of its callback and of the loop's handle, which refers to it, as soon as it needs them no more.
+    Else every request would leave a cycle that keeps its response in memory.
+    """
+
+    __slots__ = ("_callback", "_clock", "handle")
 
     def __init__(self, clock: NodeClock, callback: Callable[[], object]) -> None:
         self._clock = clock
-        self._callback = callback
-        self._cancelled = False
+        self._callback: Callable[[], object] | None = callback
         self.handle: asyncio.TimerHandle | None = None
 
     def is_due(self) -> None:
-        if not self._cancelled and not self._clock.hold(self):
-            self._callback()
+        self.handle = None
+        callback = self._callback
+        if callback is not None and not self._clock.hold(self):
+            self._callback = None
+            callback()
 
     def cancel(self) -> None:
-        self._cancelled = True
+        self._callback = None
         if self.handle is not None:
             self.handle.cancel()
+            self.handle = None
+
+
+def _wake(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)

@@ -45,13 +45,18 @@ class _Call:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        self.is_cancelled = True
+        """Cancel it, and let go of what it would call: it stays among the timers until its time."""
+        self.is_cancelled, self.callback, self.args = True, _nothing, ()
 
     def cancelled(self) -> bool:
         return self.is_cancelled
 
     def when(self) -> float:
         return self.when_s
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
