@@ -63,6 +63,8 @@ class Fencing:
         self._asked[connection, number] = _Asked(payload[1], controller_epoch, refusal, why)
 
     def _answer(self, connection: SimConnection, payload: bytes) -> None:
+        if not self._asked:
+            return
         asked = self._asked.pop((connection, int.from_bytes(payload[:4], "big")), None)
         if asked is None:
             return

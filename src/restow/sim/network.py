@@ -259,7 +259,8 @@ class SimConnection:
     @property
     def unsent_bytes(self) -> int:
         other = self.other
-        return 0 if other is None else max(0, other.inbox_bytes - _WINDOW_BYTES)
+        unsent = 0 if other is None else other.inbox_bytes - _WINDOW_BYTES
+        return max(0, unsent)  # no call of `max`: this is asked for every frame
 
     def send(self, *parts: Buffer) -> None:
         if not self._hung_up and not self.is_gone:
@@ -317,14 +318,16 @@ class SimConnection:
                 self._answer_reset()
             return
         wire = self._network.wire(self.node, other.node)
-        now_s = self._loop.time()
+        now_s, free_at_s, inbox = self._loop.time(), wire.free_at_s, other.inbox
         size = 0 if isinstance(what, _Bye) else len(what)
-        wire.free_at_s = max(wire.free_at_s, now_s) + (size + 60) / wire.bytes_per_s
+        if free_at_s < now_s:
+            free_at_s = now_s
+        wire.free_at_s = free_at_s = free_at_s + (size + 60) / wire.bytes_per_s
         jitter_s = wire.jitter_s * self._network.chance.randrange(1000) / 1000
-        at_s = wire.free_at_s + wire.latency_s + jitter_s
-        if other.inbox:
-            at_s = max(at_s, other.inbox[-1][0])
-        other.inbox.append((at_s, what))
+        at_s = free_at_s + wire.latency_s + jitter_s
+        if inbox and at_s < inbox[-1][0]:
+            at_s = inbox[-1][0]
+        inbox.append((at_s, what))
         other.inbox_bytes += size
         other.deliver_soon()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,15 @@ def test_draws_have_the_right_range_and_size(chance: Chance) -> None:
     ids = {chance.uuid() for _ in range(200)}
     assert len(ids) == 200
     assert {each.version for each in ids} == {4}
+
+
+def test_seed_draws_what_the_library_draws() -> None:
+    chance, library = SeededChance("a seed"), random.Random("a seed")
+    limits = [1, 2, 3, 5, 8, 1000, 1024, 1025, 2**40] * 20
+    assert [chance.randrange(each) for each in limits] == [library.randrange(each) for each in limits]
+    assert chance.randbytes(8) == library.randbytes(8)
+    with pytest.raises(ValueError, match="below 0"):
+        chance.randrange(0)
 
 
 def test_seed_repeats_the_same_numbers() -> None:
