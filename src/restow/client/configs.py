@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, Unreachable
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from restow.client.link import Link
-    from restow.wire.messages import Message
 
 _KINDS = {"topic": 2, "broker": 4}
 _NAMES = {number: name for name, number in _KINDS.items()}
@@ -103,18 +102,23 @@ async def _describe(
         (of := ConfigResource(_NAMES[result.resource_type], result.resource_name)): BrokerError.of(
             result.error_code, result.error_message, _needs("DESCRIBE_CONFIGS", of)
         )
-        or {each.name: _config(each) for each in result.configs}
+        or {
+            each.name: _config(each.name, each.value, each.config_source, each.is_sensitive, each.read_only)
+            for each in result.configs
+        }
         for result in answer.results
     }
 
 
-def _config(config: Message) -> Config:
+@lru_cache(maxsize=4096)
+def _config(name: str, value: str | None, source: int, sensitive: bool, read_only: bool) -> Config:
+    """Return a config as it was told. Brokers tell the same of most, and whenever they are asked."""
     return Config(
-        name=config.name,
-        value=config.value,
-        source=_SOURCES.get(config.config_source, "default"),
-        sensitive=config.is_sensitive,
-        read_only=config.read_only,
+        name=name,
+        value=value,
+        source=_SOURCES.get(source, "default"),
+        sensitive=sensitive,
+        read_only=read_only,
     )
 
 
