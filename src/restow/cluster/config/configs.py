@@ -243,8 +243,11 @@ class BrokerConfigs:
         return self._describe_broker(names)
 
     def _describe_broker(self, names: Iterable[str] | None) -> tuple[ConfigEntry, ...]:
+        stated = self._broker.keys() | self._all_brokers.keys() | self._file.keys()
         return tuple(
-            _entry(
+            _broker_default(each.name)
+            if stated.isdisjoint(_STAND_TOGETHER.get(each.name, (each.name,)))
+            else _entry(
                 each,
                 next(self._stated_by_broker(each)).value,
                 self._shown(_STAND_TOGETHER.get(each.name, (each.name,)), each.name),
@@ -345,6 +348,14 @@ def _topic_default(name: str) -> ConfigEntry:
     definition, names = TOPIC_CONFIGS[name], _SYNONYMS[name]
     shown = _from(next(iter(names), None), _defaults_of(names))
     return _entry(definition, definition.default, shown, read_only=False)
+
+
+@cache
+def _broker_default(name: str) -> ConfigEntry:
+    """Return the description of a broker config that is set nowhere, not in other units either."""
+    definition = BROKER_CONFIGS[name]
+    shown = _from(name, _defaults_of(_STAND_TOGETHER.get(name, (name,))))
+    return _entry(definition, definition.default, shown, read_only=definition.dynamic is Dynamic.NEVER)
 
 
 def _in_units(synonym: Synonym, text: str) -> str:
