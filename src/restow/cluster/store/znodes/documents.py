@@ -25,7 +25,7 @@ def render(fields: Mapping[str, object]) -> bytes:
 
     No spaces; UTF-8, except for what lies beyond 16 bits; capital digits in escapes.
     """
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    text = _ENCODER.encode(fields)
     if "\\u00" in text or not text.isascii():
         text = _SPECIAL.sub(_as_kafka_does, text)
     return text.encode()
@@ -72,7 +72,7 @@ class Document:
     def parse(cls, path: str, data: bytes, versions: Container[int | str]) -> Document:
         """Parse the node's bytes; the version must be one of `versions`."""
         try:
-            fields = json.loads(data.decode(), parse_constant=_no_constant)
+            fields = _DECODER.decode(data.decode())
         except UnicodeDecodeError as error:
             raise UnreadableNode(path, f"it is not UTF-8 ({error.reason} at byte {error.start})") from None
         except (ValueError, RecursionError) as error:
@@ -169,6 +169,11 @@ class Document:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+"""Made once: with such settings, `loads` and `dumps` make one for every call."""
 
 
 def _short(value: object) -> str:
