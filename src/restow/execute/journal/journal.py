@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 FILE_NAME = "journal.jsonl"
 _ENVELOPE = ("n", "at_ms", "kind", "crc")
+_LINE = json.JSONEncoder(ensure_ascii=False)
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+"""Made once: with such settings, `dumps` makes one for every call."""
 
 
 class DamagedJournal(RestowError):
@@ -87,22 +90,26 @@ class Journal:
 
 def read_journal(disk: Disk, folder: str) -> tuple[JournalEntry, ...]:
     """Return the entries of a journal without opening it for writing."""
+    return tuple(parse_entries(journal_bytes(disk, folder), f"{folder}/{FILE_NAME}")[0])
+
+
+def journal_bytes(disk: Disk, folder: str) -> bytes:
+    """Return a journal as it is on the disk."""
     path = f"{folder}/{FILE_NAME}"
     try:
-        data = disk.read_bytes(path)
+        return disk.read_bytes(path)
     except OSError as error:
         raise DamagedJournal(f"{path} cannot be read: {error.strerror or error}") from error
-    return tuple(parse_entries(data, path)[0])
 
 
 def _line(entry: JournalEntry) -> bytes:
     body = {"n": entry.number, "at_ms": entry.at_ms, "kind": entry.kind, **entry.facts}
     crc = zlib.crc32(_canonical(body))
-    return json.dumps({**body, "crc": crc}, ensure_ascii=False, separators=(", ", ": ")).encode() + b"\n"
+    return _LINE.encode({**body, "crc": crc}).encode() + b"\n"
 
 
 def _canonical(body: Mapping[str, object]) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    return _CANONICAL.encode(body).encode()
 
 
 def parse_entries(data: bytes, path: str, first: int = 0) -> tuple[list[JournalEntry], int]:

@@ -13,11 +13,12 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
-from restow.execute.journal.journal import FILE_NAME, DamagedJournal, read_journal
+from restow.execute.journal.journal import FILE_NAME, DamagedJournal, journal_bytes, parse_entries
 from restow.execute.journal.ledger import LAST_TURN, NotARun, RunLedger, ledger_of
 from restow.execute.predict.prediction import error_told, range_told
 from restow.execute.run.lock import BadStateFolder
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from restow.runtime.disk import Disk
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+_SMALL_BYTES = 256 * 1024
+"""Journals up to this size are kept summed up: a run reads those of earlier runs several times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,9 @@ class Runs:
         if name in ("", ".", "..") or "/" in name or not self.disk.exists(f"{folder}/{FILE_NAME}"):
             there = ", ".join(self.names()[-5:]) or "none"
             raise InvalidInput(f"there is no run {name!r} on this cluster; the latest are: {there}")
-        entries = tuple(read_journal(self.disk, folder))
-        return Run(name, folder, ledger_of(entries, folder))
+        data = journal_bytes(self.disk, folder)
+        ledger = _known(data, folder) if len(data) <= _SMALL_BYTES else _summed_up(data, folder)
+        return Run(name, folder, ledger)
 
     def last_to_move(self) -> Run:
         """Return the run that was active last, among the runs that move something."""
@@ -139,6 +143,13 @@ class Runs:
         raise InvalidInput(
             "no run on this cluster needs care" if unsettled else f"there is no run in {self.folder}"
         )
+
+
+def _summed_up(journal: bytes, folder: str) -> RunLedger:
+    return ledger_of(parse_entries(journal, f"{folder}/{FILE_NAME}")[0], folder)
+
+
+_known = lru_cache(maxsize=16)(_summed_up)
 
 
 def runs_of(disk: Disk, root: str, cluster_id: str) -> Runs:
