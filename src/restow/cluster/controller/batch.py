@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from restow.wire.making import maker_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +25,11 @@ LEADER_DURING_DELETE = -2
 EPOCH_DURING_DELETE = -2
 _NO_ID = UUID(int=0)
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+_lead_state = maker_of(LeaderAndIsrRequest.LeaderAndIsrPartitionState)
+_update_state = maker_of(UpdateMetadataRequest.UpdateMetadataPartitionState)
+_live_broker = maker_of(UpdateMetadataRequest.UpdateMetadataBroker)
+_live_endpoint = maker_of(UpdateMetadataRequest.UpdateMetadataBroker.UpdateMetadataEndpoint)
 
 
 class _Lead(NamedTuple):
@@ -90,14 +96,13 @@ class BrokerRequestBatch:
     # The requests
 
     def _leader_and_isr_request(self, broker_id: int, lead: dict[TopicPartition, _Lead]) -> Message:
-        make = LeaderAndIsrRequest.LeaderAndIsrPartitionState
         by_topic: defaultdict[str, list[Message]] = defaultdict(list)
         leaders: dict[int, None] = {}
         for partition, (leadership, is_new) in lead.items():
             assignment = self._context.assignments[partition]
             leaders[leadership.leader] = None
             by_topic[partition.topic].append(
-                make(
+                _lead_state(
                     topic_name=partition.topic,
                     partition_index=partition.partition,
                     controller_epoch=leadership.controller_epoch,
@@ -175,7 +180,6 @@ class BrokerRequestBatch:
         )
 
     def _update_states(self, partitions: Iterable[TopicPartition]) -> list[Message]:
-        make = UpdateMetadataRequest.UpdateMetadataPartitionState
         context = self._context
         by_topic: defaultdict[str, list[Message]] = defaultdict(list)
         for partition in partitions:
@@ -186,7 +190,7 @@ class BrokerRequestBatch:
             online = context.online(partition, or_leaving=True)
             leader = LEADER_DURING_DELETE if context.is_deleting(partition) else leadership.leader
             by_topic[partition.topic].append(
-                make(
+                _update_state(
                     topic_name=partition.topic,
                     partition_index=partition.partition,
                     controller_epoch=leadership.controller_epoch,
@@ -206,14 +210,12 @@ class BrokerRequestBatch:
         ]
 
     def _live_brokers(self) -> list[Message]:
-        broker_type = UpdateMetadataRequest.UpdateMetadataBroker
-        endpoint_type = broker_type.UpdateMetadataEndpoint
         return [
-            broker_type(
+            _live_broker(
                 id=broker.id,
                 rack=broker.registration.rack,
                 endpoints=[
-                    endpoint_type(
+                    _live_endpoint(
                         port=each.port,
                         host=each.host,
                         listener=each.name,

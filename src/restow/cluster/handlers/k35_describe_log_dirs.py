@@ -12,6 +12,7 @@ from restow.cluster.handlers.registry import Request, RequestContext, handles
 from restow.cluster.log.errors import DiskFailure
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
+from restow.wire.making import maker_of
 from restow.wire.messages import DescribeLogDirsResponse, Message
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from restow.cluster.log.directory import LogDirectory
 
 _Result = DescribeLogDirsResponse.DescribeLogDirsResult
+_topic = maker_of(_Result.DescribeLogDirsTopic)
+_partition = maker_of(_Result.DescribeLogDirsTopic.DescribeLogDirsPartition)
 
 
 @handles(35, range(1, 6))
@@ -57,16 +60,14 @@ def _topics(
         for partition, log in held.items():
             if wanted is None or partition in wanted:
                 topics.setdefault(partition.topic, []).append(
-                    _Result.DescribeLogDirsTopic.DescribeLogDirsPartition(
+                    _partition(
                         partition_index=partition.partition,
                         partition_size=log.size_bytes,
                         offset_lag=_lag(log, logs.get(partition) if future else None),
                         is_future_key=future,
                     )
                 )
-    return [
-        _Result.DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()
-    ]
+    return [_topic(name=name, partitions=partitions) for name, partitions in topics.items()]
 
 
 def _lag(log: PartitionLog, present: PartitionLog | None) -> int:

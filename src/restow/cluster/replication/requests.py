@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from restow.cluster.replication.values import LeaderAndIsrPartition
 from restow.model import TopicPartition
 from restow.wire.between_brokers import LeaderAndIsrResponse, StopReplicaResponse
+from restow.wire.making import maker_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     from restow.wire.error_codes import ErrorCode
     from restow.wire.messages import Message
+
+_topic_error = maker_of(LeaderAndIsrResponse.LeaderAndIsrTopicError)
+_partition_error = maker_of(LeaderAndIsrResponse.LeaderAndIsrPartitionError)
 
 
 class Assigned(NamedTuple):
@@ -62,17 +66,14 @@ def _order(state: Message) -> LeaderAndIsrPartition:
 
 def assigned_response(request: Message, codes: Mapping[TopicPartition, ErrorCode]) -> Message:
     """Build the LeaderAndIsr response, by topic id."""
-    kind = LeaderAndIsrResponse.LeaderAndIsrPartitionError
     topics = []
     for topic in request.topic_states:
         found = [
-            kind(partition_index=state.partition_index, error_code=codes[key])
+            _partition_error(partition_index=state.partition_index, error_code=codes[key])
             for state in topic.partition_states
             if (key := TopicPartition(topic.topic_name, state.partition_index)) in codes
         ]
-        topics.append(
-            LeaderAndIsrResponse.LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=found)
-        )
+        topics.append(_topic_error(topic_id=topic.topic_id, partition_errors=found))
     return LeaderAndIsrResponse(error_code=0, topics=topics)
 
 
