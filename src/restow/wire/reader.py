@@ -16,7 +16,7 @@ that nothing is looked up while reading:
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
@@ -330,8 +330,13 @@ def _read_tags(it: Any, known: dict[int, tuple[str, Read]], data: bytes, at: int
 
 def _read_uuid(data: bytes, at: int) -> tuple[UUID | None, int]:
     end = _end(data, at, len(_NO_ID))
-    raw = data[at:end]
-    return (None if raw == _NO_ID else UUID(bytes=raw)), end
+    return _uuid_of(data[at:end]), end
+
+
+@lru_cache(maxsize=4096)
+def _uuid_of(raw: bytes) -> UUID | None:
+    """Return an id, or None instead of zeros. The ids of topics are read again and again."""
+    return None if raw == _NO_ID else UUID(bytes=raw)
 
 
 def _read_bits(data: bytes, at: int) -> tuple[set[int] | None, int]:
