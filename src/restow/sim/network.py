@@ -260,7 +260,7 @@ class SimConnection:
     def unsent_bytes(self) -> int:
         other = self.other
         unsent = 0 if other is None else other.inbox_bytes - _WINDOW_BYTES
-        return max(0, unsent)  # no call of `max`: this is asked for every frame
+        return max(0, unsent)
 
     def send(self, *parts: Buffer) -> None:
         if not self._hung_up and not self.is_gone:
