@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.cluster.broker.metadata import BEING_DELETED, MetadataCache
+from restow.cluster.broker.metadata import BEING_DELETED, EVERYTHING, MetadataCache
 from restow.model import Broker, TopicPartition
 from restow.runtime.clock import SystemClock
 from restow.wire.error_codes import ErrorCode
@@ -28,6 +28,7 @@ def update(
     return request(
         controller_id=2,
         controller_epoch=1,
+        request_type=more.get("request_type", 0),
         topic_states=[
             request.UpdateMetadataTopicState(
                 topic_name=name,
@@ -100,6 +101,17 @@ def test_deleted_topic_is_gone_with_its_last_partition() -> None:
     assert "t" not in known.topics
     assert known.name_of(ONE) is None
     assert known.apply(update(("t", ONE, {1: (1,)}), leader=BEING_DELETED)) == (TopicPartition("t", 1),)
+
+
+def test_request_with_everything_ends_what_it_does_not_name() -> None:
+    first = update(("t", ONE, {0: (1,), 1: (1,)}), ("u", TWO, {0: (2,)}))
+    assert cache(first).apply(update(("t", ONE, {0: (1,)}))) == ()
+    known = cache(first)
+    gone = known.apply(update(("t", ONE, {0: (1,)}), request_type=EVERYTHING))
+    assert gone == (TopicPartition("t", 1), TopicPartition("u", 0))
+    assert [each.partition for each in known.partitions("t")] == [0]
+    assert known.names() == ("t",)
+    assert known.name_of(TWO) is None
 
 
 def test_recreated_topic_has_no_old_partitions() -> None:

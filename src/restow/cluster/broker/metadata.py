@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NO_LEADER = -1
 BEING_DELETED = -2
 """The leader that the controller names for a partition that is being deleted."""
+EVERYTHING = 2
+"""The type of an UpdateMetadata request that has all partitions there are."""
 GROUP_OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
@@ -53,7 +55,7 @@ class MetadataCache:
         self.controller_id = request.controller_id
         if self._take_brokers(request.live_brokers):
             self._tell_clients_anew()
-        gone = []
+        gone = self._forget_all_but(request.topic_states) if request.request_type == EVERYTHING else []
         for state in request.topic_states:
             for partition in state.partition_states:
                 if partition.leader == BEING_DELETED:
@@ -156,6 +158,23 @@ class MetadataCache:
             self.version += 1
         self._partitions[topic][it.partition] = it
         told.put(self._as_clients_see(it))
+
+    def _forget_all_but(self, topic_states: Iterable[Message]) -> list[TopicPartition]:
+        """Remove the partitions that are not in these states, and return them."""
+        told = {
+            (topic.topic_name, each.partition_index)
+            for topic in topic_states
+            for each in topic.partition_states
+        }
+        gone = [
+            TopicPartition(topic, number)
+            for topic, partitions in self._partitions.items()
+            for number in partitions
+            if (topic, number) not in told
+        ]
+        for each in gone:
+            self._remove(each.topic, each.partition)
+        return gone
 
     def _remove(self, topic: str, partition: int) -> None:
         told = self.topics.get(topic)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LEADER_DURING_DELETE = -2
 EPOCH_DURING_DELETE = -2
+EVERYTHING = 2
+"""The type of an UpdateMetadata request beside which the receiver is to keep nothing."""
 _NO_ID = UUID(int=0)
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -87,11 +89,17 @@ class BrokerRequestBatch:
                 self._outbox.put(broker_id, self._stop_replica_request(broker_id, stop))
 
     def send_everything(self, brokers: Iterable[int]) -> None:
-        """Send these new brokers every partition that has a leader or had one."""
+        """Send these brokers every partition that has a leader or had one, and say that it is everything.
+
+        A broker that has not heard of a deletion, because the controller of that time died meanwhile, would
+        tell clients of the topic for ever.
+        """
         update = self._update_states(self._context.leaderships)
         live = self._live_brokers()
         for broker_id in brokers:
-            self._outbox.put(broker_id, self._update_request(broker_id, update, live))
+            request = self._update_request(broker_id, update, live)
+            request.request_type = EVERYTHING
+            self._outbox.put(broker_id, request)
 
     # The requests
 

@@ -113,7 +113,7 @@ class Term:
         await self._topics.start(self._listeners)
         await self._deletion.start()
         await at(ControllerStep.E3)
-        self._tools.send_metadata()
+        self._tools.batch().send_everything(self.context.brokers)
         await self._tools.replicas.start()
         await at(ControllerStep.E4)
         await self.partitions.start()
