@@ -78,6 +78,12 @@ FOUND = {
     "a LeaderAndIsr that arrived late made a deleted replica anew, and its log stayed": Scenario(
         seed=5078, workloads=("produce", "elections", "groups", "reassign", "topics"), faults=FAULTS
     ),
+    "a broker that had missed a deletion told of the topic for ever, under the next controller": Scenario(
+        seed=8000088, workloads=("produce", "configs", "groups", "plans", "topics"), faults=FAULTS
+    ),
+    "a run was held to a leader of whom no broker had told it": Scenario(
+        seed=8000040, workloads=("produce", "groups", "plans"), faults=FAULTS
+    ),
 }
 
 

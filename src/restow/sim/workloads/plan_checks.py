@@ -18,11 +18,11 @@ from restow.wire.messages import AlterPartitionReassignmentsRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from restow.cluster.store.tree import Tree
     from restow.cluster.store.znodes import TopicZNode
     from restow.execute.journal.ledger import RunLedger
     from restow.execute.journal.runs import Run
     from restow.model import Limits, Move, Plan, ReplicaAssignment
+    from restow.sim.cluster import SimCluster
     from restow.wire.messages import Message
 
 MIN_INSYNC_REPLICAS = 2
@@ -45,8 +45,9 @@ def throttles_of(truth: StoredTruth) -> Throttles:
 class RunLimits:
     """The limits of the run in progress."""
 
-    def __init__(self, tree: Tree) -> None:
-        self._tree, self._truth = tree, StoredTruth(tree)
+    def __init__(self, cluster: SimCluster) -> None:
+        self._nodes, self._tree = cluster.nodes, cluster.store.tree
+        self._truth = StoredTruth(self._tree)
         self._moves: Mapping[TopicPartition, Move] = {}
         self._limits: Limits | None = None
         self._looked_zxid = -1
@@ -54,9 +55,9 @@ class RunLimits:
         self._excused: set[TopicPartition] = set()
         """Partitions whose moves were blocked: others took their places, and they may go on all the same."""
         self._leaders: dict[TopicPartition, int] = {}
-        """The leaders when the run began, of partitions that have kept them.
+        """The leaders when the run began, of partitions that have kept them, as far as brokers knew of them.
 
-        A run counts for the leaders that it has last looked at, so another one may send more for a moment.
+        A run counts for the leaders that it was last told of, so another one may send more for a while.
         """
 
     def begin(self, plan: Plan) -> None:
@@ -65,7 +66,11 @@ class RunLimits:
         self._limits, self._excused, self._looked_zxid = plan.limits, set(), -1
         assignments = self._truth.assignments()
         at_rest = [name for name in self._moves if name in assignments and not assignments[name].is_moving]
-        self._leaders = {name: leader for name in at_rest if (leader := self._leader(name)) is not None}
+        self._leaders = {
+            name: leader
+            for name in at_rest
+            if (leader := self._leader(name)) is not None and self._tell(name) <= {leader}
+        }
         found = Counter(
             each for name in self._moves if name in assignments for each in assignments[name].adding
         )
@@ -110,6 +115,11 @@ class RunLimits:
             for broker, count in sorted(counts.items()):
                 if count > most:
                     yield f"broker {broker} {what} {count} replicas, more than {most}"
+
+    def _tell(self, partition: TopicPartition) -> set[int]:
+        """Return the leaders that running brokers tell."""
+        running = (node.broker.services.metadata for node in self._nodes.values() if node.broker.is_running)
+        return {told.leader_id for each in running if (told := each.partition(partition)) is not None}
 
     def _leader(self, partition: TopicPartition) -> int | None:
         state = state_of(self._tree, partition)

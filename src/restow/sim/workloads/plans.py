@@ -76,7 +76,7 @@ class Planning(Workload):
         self._clock = NodeClock()
         self._disk = SimDisk(context.chance("disk of the tool"))
         self._truth = StoredTruth(context.cluster.store.tree)
-        self._limits = RunLimits(context.cluster.store.tree)
+        self._limits = RunLimits(context.cluster)
         self._requests = RunRequests(self._truth, self._open_run)
         self._process = SimProcess(_HOST, context.cluster.network, self._disk)
         self._task: asyncio.Task[None] | None = None
