@@ -163,7 +163,7 @@ def test_clients_verify_certificates(stage: Stage) -> None:
         environment=as_trivup(stage.made),
         is_far=True,
     )
-    assert {"0097_ssl_verify", "0097_ssl_verify_local"} <= passed(outcomes), failures(outcomes)
+    assert "0097_ssl_verify" in passed(outcomes), failures(outcomes)
 
 
 @pytest.mark.parametrize(
