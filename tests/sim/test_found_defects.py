@@ -84,6 +84,9 @@ FOUND = {
     "a run was held to a leader of whom no broker had told it": Scenario(
         seed=8000040, workloads=("produce", "groups", "plans"), faults=FAULTS
     ),
+    "a run was held to the targets of a topic that was being deleted, of which no broker tells": Scenario(
+        seed=8000170, workloads=("produce", "groups", "plans", "topics"), faults=FAULTS
+    ),
 }
 
 
