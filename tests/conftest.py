@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from contextlib import ExitStack, contextmanager
@@ -88,6 +89,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
     place = {HERE / folder: number for number, folder in enumerate(ORDER)}
     items.sort(key=lambda item: max(place.get(folder, -1) for folder in item.path.parents))
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what is loaded by now from garbage collection, which many tests ask for."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let them go as the process ends; libraries complain of objects that are left."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -45,8 +45,15 @@ async def _collector() -> tuple[bool, tuple[int, int, int]]:
     return gc.get_freeze_count() > 0, gc.get_threshold()
 
 
-def test_run_restores_the_garbage_collector() -> None:
-    gc.unfreeze()  # a planning command of another test may have left objects frozen in this process
+@pytest.fixture
+def nothing_frozen() -> Iterator[None]:
+    """Tests run with everything frozen that was loaded before (conftest.py)."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+def test_run_restores_the_garbage_collector(nothing_frozen: None) -> None:
     before = gc.get_threshold()
     frozen, threshold = run(_collector())
     assert frozen
@@ -55,13 +62,10 @@ def test_run_restores_the_garbage_collector() -> None:
     assert gc.get_threshold() == before
 
 
-def test_run_leaves_objects_frozen_that_its_caller_froze() -> None:
+def test_run_leaves_objects_frozen_that_its_caller_froze(nothing_frozen: None) -> None:
     gc.freeze()
-    try:
-        run(_collector())
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
+    run(_collector())
+    assert gc.get_freeze_count() > 0
 
 
 @pytest.fixture
