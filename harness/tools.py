@@ -12,6 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.apache import class_archive
 from harness.jars import KAFKA_VERSION, kafka_jars
 from harness.java import java
 from harness.jvm import SMALL, logging_options
@@ -67,7 +68,8 @@ class Tools:
     def command(self, name: str, *arguments: str) -> list[str]:
         """Return the command for that script's tool. The jars are fetched if missing."""
         main = _MAIN_CLASSES[name] if self.major >= 4 else _BEFORE_4.get(name, _MAIN_CLASSES[name])
-        options: Sequence[str] = (*SMALL, f"-Xmx{_HEAP}", *logging_options("OFF"))
+        archive = class_archive(self.version)
+        options: Sequence[str] = (*SMALL, *archive, f"-Xmx{_HEAP}", *logging_options("OFF"))
         return [java(), *options, "-cp", f"{kafka_jars(self.version)}/*", main, *arguments]
 
     def run(self, name: str, *arguments: str, given: str = "") -> str:
