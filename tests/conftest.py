@@ -42,6 +42,9 @@ ON_CONNECT = os.environ.get("RESTOW_SPARK") == "connect"
 # Long files first, so that no process waits for another at the end.
 ORDER = ("spark", "faults", "apache", "browser", "clients", "sim", "conformance", "unit", "oracle", "tidy")
 
+WITHOUT_SESSION = ("test_spark_elsewhere.py", "test_spark_interrupts.py")
+"""Files of `spark` that start Spark in processes of their own alone."""
+
 # A busy machine must not fail an example for slowness.
 hypothesis.settings.register_profile(
     "unhurried",
@@ -82,13 +85,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort the tests by folder; tests elsewhere come first."""
+    """Sort the tests by folder; tests elsewhere come first. In `spark` the two sessions come first."""
     if ON_CONNECT:
         left_out = [item for item in items if item.get_closest_marker("classic")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
     place = {HERE / folder: number for number, folder in enumerate(ORDER)}
-    items.sort(key=lambda item: max(place.get(folder, -1) for folder in item.path.parents))
+    items.sort(
+        key=lambda item: (
+            max(place.get(folder, -1) for folder in item.path.parents),
+            item.path.name in WITHOUT_SESSION,
+        )
+    )
 
 
 def pytest_collection_finish() -> None:
@@ -104,15 +112,22 @@ def pytest_sessionfinish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Keep a file of tests in one process, and all files that use Spark in one, with one session."""
+    """Keep a file of tests in one process.
+
+    Files that use Spark are kept in two, each with one session: those with Spark in their names, and the
+    others of its folder.
+    """
     from xdist.scheduler import LoadFileScheduling
 
-    class OneSession(LoadFileScheduling):
+    class TwoSessions(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "spark" if "spark" in file else file
+            folder, _, name = file.rpartition("/")
+            if "spark" not in file or name in WITHOUT_SESSION:
+                return file
+            return "files with spark in their names" if "spark" in name else folder
 
-    return OneSession(config, log) if config.option.dist == "loadfile" else None
+    return TwoSessions(config, log) if config.option.dist == "loadfile" else None
 
 
 @contextmanager
