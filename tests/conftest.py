@@ -6,6 +6,7 @@ import gc
 import os
 import warnings
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +129,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             return "files with spark in their names" if "spark" in name else folder
 
     return TwoSessions(config, log) if config.option.dist == "loadfile" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built_once() -> Iterator[None]:
+    """Build the tree of all commands once: Typer does for each call, which takes longer than most of them."""
+    import typer.main
+    import typer.testing
+
+    built = cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(typer.main, "get_command", built)
+        patched.setattr(typer.testing, "_get_command", built)
+        yield
 
 
 @contextmanager
