@@ -31,12 +31,12 @@ def test_installed_program_prints_its_version() -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
-def test_program_without_a_command_prints_help(spawn, arguments) -> None:
-    done = spawn(*arguments)
-    assert done.returncode == 0
-    assert done.stderr == ""
-    assert "place" in done.stdout
-    assert "groups" in done.stdout
+def test_program_without_a_command_prints_help(capsys, arguments) -> None:
+    assert run(arguments) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "place" in said.out
+    assert "groups" in said.out
 
 
 def test_help_lists_every_command_once(invoke) -> None:
@@ -110,12 +110,19 @@ def test_help_has_examples_that_run(invoke, command, tmp_path, monkeypatch) -> N
         ("groups", "assign", "missing.yaml"),
     ],
 )
-def test_wrong_usage_exits_with_code_2(spawn, arguments) -> None:
-    done = spawn(*arguments)
+def test_wrong_usage_exits_with_code_2(capsys, arguments) -> None:
+    assert run(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "Error: " in said.err
+    assert "Traceback" not in said.err
+
+
+def test_process_exits_with_the_code_and_streams_of_its_command(spawn) -> None:
+    done = spawn("place", "--nonesuch")
     assert done.returncode == 2
     assert done.stdout == ""
     assert "Error: " in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_debug_shows_the_traceback(spawn) -> None:
@@ -151,9 +158,17 @@ def test_json_prints_one_document_only(spawn) -> None:
     assert len(json.loads(done.stdout)["partitions"]) == 12
 
 
-@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
-@pytest.mark.parametrize("arguments", [PLACE, ("--help",), ("place", "--nonesuch")])
-def test_pipe_gets_no_colours(spawn, environment, arguments) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (PLACE, {}),
+        (PLACE, {"NO_COLOR": "1"}),
+        (PLACE, {"TERM": "dumb"}),
+        (("--help",), {}),
+        (("place", "--nonesuch"), {}),
+    ],
+)
+def test_pipe_gets_no_colours(spawn, arguments, environment) -> None:
     done = spawn(*arguments, **environment)
     assert "\x1b" not in done.stdout + done.stderr
 
