@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from harness.jars import KAFKA_4
@@ -15,15 +15,13 @@ from harness.server_oracle import ServerOracle
 from restow.assignors import assign
 from tests.conftest import needs_kafka
 from tests.judge import Group, judge
-from tests.oracle.cases import CASES, changes, groups, same_cases
+from tests.oracle.cases import changes, groups, same_cases
 from tests.oracle.server_groups import as_brokers_see
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.jvm
-
-cases = settings(same_cases, max_examples=max(CASES, 300))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +32,7 @@ def broker() -> Iterator[ServerOracle]:
         yield ServerOracle(gateway)
 
 
-@cases
+@same_cases
 @given(group=groups())
 def test_range_equals_that_of_kafkas_brokers(broker: ServerOracle, group: Group) -> None:
     group = as_brokers_see(group)
@@ -42,7 +40,7 @@ def test_range_equals_that_of_kafkas_brokers(broker: ServerOracle, group: Group)
     assert judge("range", group, assign("range", **group.question()), kafkas) == []
 
 
-@cases
+@same_cases
 @given(group=groups(), history=st.lists(changes(), max_size=2), follow_kafka=st.booleans())
 def test_uniform_is_that_of_kafka_over_several_rounds(
     broker: ServerOracle, group: Group, history: list[Any], follow_kafka: bool
