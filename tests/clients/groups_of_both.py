@@ -52,7 +52,7 @@ def groups_of_both(bootstrap: str) -> Iterator[None]:
 
 
 def _leaders(admin: Any) -> list[int]:
-    found = admin.list_topics(timeout=30).topics.get(TOPIC)
+    found = admin.list_topics(timeout=120).topics.get(TOPIC)
     return [each.leader for each in found.partitions.values() if each.leader >= 0] if found else []
 
 

@@ -47,7 +47,7 @@ def produce(running: Running, first: int) -> list[bytes]:
 
 
 def address_of(running: Running, broker: int) -> str:
-    nodes = AdminClient({"bootstrap.servers": running.bootstrap}).list_topics(timeout=30).brokers
+    nodes = AdminClient({"bootstrap.servers": running.bootstrap}).list_topics(timeout=120).brokers
     return f"{nodes[broker].host}:{nodes[broker].port}"
 
 

@@ -44,7 +44,7 @@ async def with_topic(cluster: EmbeddedCluster, replication_factor: int, partitio
     )
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
-        assert await metadata.until(lambda it=metadata: it.partition_count("t") == partitions, 30)
+        assert await metadata.until(lambda it=metadata: it.partition_count("t") == partitions, 120)
 
 
 def leader_of(cluster: EmbeddedCluster) -> int:
@@ -82,7 +82,7 @@ def test_second_broker_with_same_id_is_refused() -> None:
         epoch = await register(first, 1, entry, SystemClock(), patience_s=0)
         with pytest.raises(BrokerIdTaken, match="broker of id 1 is registered already"):
             await register(second, 1, entry, SystemClock(), patience_s=0.15)
-        waiting = asyncio.create_task(register(second, 1, entry, SystemClock(), patience_s=30))
+        waiting = asyncio.create_task(register(second, 1, entry, SystemClock(), patience_s=120))
         await first.close()
         assert await waiting > epoch
         await server.close()
@@ -98,7 +98,7 @@ def test_broker_starts_again_after_losing_its_session(tmp_path: Path) -> None:
             victim = cluster.brokers[leader]
             before = victim.services
             batch = build([Record(0, 1, None, b"kept")])
-            written = await before.replicas.append({PARTITION: batch}, acks=-1, timeout_ms=30_000)
+            written = await before.replicas.append({PARTITION: batch}, acks=-1, timeout_ms=120_000)
             assert written[PARTITION].error_code == 0
             address = victim.address
             store = cluster._store
@@ -169,9 +169,9 @@ def test_broker_without_log_dirs_ends_and_others_lead(tmp_path: Path) -> None:
                     directory.disk.call(fail)
             assert not ruined.is_running
             known = cluster.brokers[0].services.metadata
-            assert await known.until(lambda: all(it.leader_id == 0 for it in known.partitions("t")), 30)
+            assert await known.until(lambda: all(it.leader_id == 0 for it in known.partitions("t")), 120)
             await cluster.start_broker(1)
-            assert await known.until(lambda: all(len(it.isr) == 2 for it in known.partitions("t")), 30)
+            assert await known.until(lambda: all(len(it.isr) == 2 for it in known.partitions("t")), 120)
 
     run(scenario())
 

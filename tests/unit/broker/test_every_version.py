@@ -167,8 +167,8 @@ async def prepared(cluster: EmbeddedCluster) -> Client:
     known = services.metadata
     assert services.creation.create_in_passing(TOPIC)
     assert services.creation.create_in_passing("__consumer_offsets")
-    assert await known.until(lambda: known.partition_count("__consumer_offsets") == 50, 30)
-    assert await known.until(lambda: known.partition_count(TOPIC) == 1, 30)
+    assert await known.until(lambda: known.partition_count("__consumer_offsets") == 50, 120)
+    assert await known.until(lambda: known.partition_count(TOPIC) == 1, 120)
     for key, body in ((0, produce()), (8, commit())):
         while True:
             client.ask(key, 8, 1, body)

@@ -59,7 +59,7 @@ def on_bench(tmp_path: Path, scenario: Callable[[Bench], Awaitable[None]]) -> No
             await creation.create(await creation.plan(RequestedTopic(name="t", by_hand={0: (0, 1)})))
             for broker in cluster.brokers.values():
                 metadata = broker.services.metadata
-                assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)
+                assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 120)
             ports = [int(each.address.rpartition(":")[2]) for each in cluster.brokers.values()]
             await scenario(Bench(cluster, [await Client.connect(port) for port in ports]))
 
@@ -72,7 +72,7 @@ def produce(
     data = messages.ProduceRequest.TopicProduceData
     return messages.ProduceRequest(
         acks=acks,
-        timeout_ms=5000,
+        timeout_ms=120_000,
         transactional_id=transactional_id,
         topic_data=[data(name=topic, partition_data=[data.PartitionProduceData(index=0, records=records)])],
     )
@@ -286,10 +286,10 @@ def test_delete_records_refuses_compacted_and_internal_topics(tmp_path: Path) ->
         compacted = RequestedTopic(name="compacted", by_hand={0: (0,)}, configs={"cleanup.policy": "compact"})
         await services.creation.create(await services.creation.plan(compacted))
         metadata = services.metadata
-        assert await metadata.until(lambda: metadata.partition_count("compacted") == 1, 30)
+        assert await metadata.until(lambda: metadata.partition_count("compacted") == 1, 120)
         body = request(
             topics=[request.DeleteRecordsTopic(name=name, partitions=[partition]) for name in expected],
-            timeout_ms=5000,
+            timeout_ms=120_000,
         )
         answer = await bench.ask(21, 2, body)
         assert {each.name: each.partitions[0].error_code for each in answer.topics} == expected

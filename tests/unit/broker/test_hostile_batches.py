@@ -197,8 +197,8 @@ def test_groups_load_despite_invalid_batches_in_consumer_offsets(
             assert services.creation.create_in_passing(GROUP_OFFSETS_TOPIC)
             known = services.metadata
             assert services.creation.create_in_passing(TOPIC)
-            assert await known.until(lambda: known.partition_count(GROUP_OFFSETS_TOPIC) == 1, 30)
-            assert await known.until(lambda: known.partition_count(TOPIC) == 1, 30)
+            assert await known.until(lambda: known.partition_count(GROUP_OFFSETS_TOPIC) == 1, 120)
+            assert await known.until(lambda: known.partition_count(TOPIC) == 1, 120)
             client = await Client.connect(port_of(cluster))
             assert await committed(client, 41) == 0
             for batch in junk:

@@ -28,7 +28,7 @@ async def create(cluster: EmbeddedCluster, *replicas: int) -> None:
     await creation.create(await creation.plan(RequestedTopic(name="t", by_hand={0: replicas})))
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
-        assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)
+        assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 120)
 
 
 async def connect(cluster: EmbeddedCluster, broker: int = 0) -> Client:

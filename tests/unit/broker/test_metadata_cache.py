@@ -134,7 +134,7 @@ def test_client_view_depends_only_on_the_last_live_brokers(lives: list[set[int]]
 def test_until_returns_on_matching_metadata_or_timeout() -> None:
     async def scenario() -> None:
         known = cache()
-        there = asyncio.create_task(known.until(lambda: "t" in known.topics, 30))
+        there = asyncio.create_task(known.until(lambda: "t" in known.topics, 120))
         never = asyncio.create_task(known.until(lambda: "u" in known.topics, 0.05))
         await asyncio.sleep(0)
         known.apply(update(("x", TWO, {0: (1,)})))

@@ -21,7 +21,7 @@ def test_journal_reads_back_records_and_refuses_partitions_led_elsewhere(tmp_pat
             services = cluster.brokers[0].services
             metadata = services.metadata
             assert services.creation.create_in_passing(GROUP_OFFSETS_TOPIC)
-            assert await metadata.until(lambda: metadata.partition_count(GROUP_OFFSETS_TOPIC) == 2, 30)
+            assert await metadata.until(lambda: metadata.partition_count(GROUP_OFFSETS_TOPIC) == 2, 120)
             ours, theirs = sorted(
                 metadata.partitions(GROUP_OFFSETS_TOPIC), key=lambda each: each.leader_id != 0
             )

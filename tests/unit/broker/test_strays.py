@@ -153,7 +153,7 @@ async def create(cluster: EmbeddedCluster) -> None:
     await creation.create(await creation.plan(RequestedTopic(name="t", partitions=1, replication_factor=2)))
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
-        assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)
+        assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 120)
 
 
 async def controller_of(cluster: EmbeddedCluster) -> int:

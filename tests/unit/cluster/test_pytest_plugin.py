@@ -14,7 +14,7 @@ _TESTS = """
 
     def test_write_and_read(restow_cluster):
         producer = KafkaProducer(bootstrap_servers=restow_cluster.bootstrap)
-        producer.send("t", b"hello").get(timeout=30)
+        producer.send("t", b"hello").get(timeout=120)
         producer.close()
         servers = restow_cluster.bootstrap
         consumer = KafkaConsumer("t", bootstrap_servers=servers, auto_offset_reset="earliest")
@@ -40,7 +40,7 @@ _SHARED = """
 
     def write(servers):
         producer = KafkaProducer(bootstrap_servers=servers, retry_backoff_ms=20)
-        producer.send("t", b"hello").get(timeout=30)
+        producer.send("t", b"hello").get(timeout=120)
         producer.close()
 
     def test_fault_is_met(restow_cluster, restow_faults):
