@@ -35,7 +35,7 @@ BYTES_EACH = 500_000
 
 @contextmanager
 def ours(folder: Path) -> Iterator[Cluster]:
-    with embedded(4, data=folder, fsync=False) as running:
+    with embedded(4, data=folder) as running:
         yield running.bootstrap, (0, 1, 2, 3), running.kill
 
 

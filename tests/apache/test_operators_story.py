@@ -57,7 +57,7 @@ def logs_below(folders: dict[int, Path]) -> Bytes:
 
 @contextmanager
 def ours(folder: Path) -> Iterator[Cluster]:
-    with embedded(6, data=folder, racks=RACKS, log_dirs=2, fsync=False) as running:
+    with embedded(6, data=folder, racks=RACKS, log_dirs=2) as running:
         homes = {each: folder / f"broker-{each}" for each in range(6)}
         yield running.bootstrap, lambda: logs_below(homes), tuple(range(6)), running.kill
 

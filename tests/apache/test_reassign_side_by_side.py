@@ -117,7 +117,7 @@ def _paths(disks: Any) -> tuple[str, str]:
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """Start an embedded cluster with two log dirs per broker."""
-    with embedded(3, log_dirs=2, data=tmp_path_factory.mktemp("cluster"), fsync=False) as running:
+    with embedded(3, log_dirs=2, data=tmp_path_factory.mktemp("cluster")) as running:
         yield _prepared(running.bootstrap, (0, 1, 2), two_dirs=True)
 
 

@@ -210,7 +210,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[str]:
-    with embedded(1, fsync=False) as running:
+    with embedded(1) as running:
         yield running.bootstrap
 
 

@@ -58,7 +58,7 @@ class Cluster:
 
 @contextmanager
 def ours(folder: Path) -> Iterator[Cluster]:
-    with embedded(3, data=folder, fsync=False) as running:
+    with embedded(3, data=folder) as running:
         yield Cluster(running.bootstrap, (0, 1, 2))
 
 

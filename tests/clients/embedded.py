@@ -75,14 +75,17 @@ class Running:
 
 @contextmanager
 def embedded(brokers: int = 1, **options: Any) -> Iterator[Running]:
-    """Run a cluster during the block, on uvloop as in production."""
+    """Run a cluster during the block, on uvloop as in production.
+
+    Its store does not wait for the disk: that matters only if the machine dies.
+    """
     import uvloop
 
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="embedded cluster")
     thread.start()
     try:
-        cluster = EmbeddedCluster(brokers, **options)
+        cluster = EmbeddedCluster(brokers, **{"fsync": False, **options})
         asyncio.run_coroutine_threadsafe(cluster.start(), loop).result(WAIT_S)
         try:
             yield Running(cluster, loop)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    with embedded(4, data=tmp_path / "cluster", fsync=False) as cluster:
+    with embedded(4, data=tmp_path / "cluster") as cluster:
         yield cluster
 
 

@@ -34,7 +34,7 @@ LIBRDKAFKA, KAFKA_PYTHON, AIOKAFKA = "librdkafka", "kafka-python", "aiokafka"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Running]:
-    with embedded(3, fsync=False) as running:
+    with embedded(3) as running:
         yield running
 
 
@@ -160,7 +160,7 @@ def test_new_producer_fences_the_one_before_and_aborts_its_transaction(cluster: 
 
 def test_transaction_is_aborted_when_its_time_is_up(tmp_path: Any) -> None:
     often = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
-    with embedded(1, data=tmp_path, fsync=False, properties=often) as running:
+    with embedded(1, data=tmp_path, properties=often) as running:
         topic = new_topic(running)
         producer = transactional(running, **{"transaction.timeout.ms": 1000, "message.timeout.ms": 1000})
         producer.begin_transaction()
@@ -306,7 +306,7 @@ def test_transaction_goes_on_while_leaders_and_its_coordinator_change() -> None:
     The group's coordinator dies last, because librdkafka remembers it: a producer waits for minutes for a
     coordinator that was away before (librdkafka's issue 5511).
     """
-    with embedded(4, fsync=False, properties={"replica.lag.time.max.ms": "2000"}) as running:
+    with embedded(4, properties={"replica.lag.time.max.ms": "2000"}) as running:
         topic = new_topic(running)
         offset_of(running, "any", topic)  # makes the topic of offsets
         transactional(running)  # and that of transactions
