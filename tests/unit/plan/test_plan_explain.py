@@ -21,6 +21,7 @@ from restow.plan.judge.compare import compare
 from restow.plan.propose import propose
 from restow.plan.request.framing import ask
 from restow.plan.request.request import PlanRequest
+from tests.often import of_many
 from tests.unit.plan import clusters
 
 from test_plan_propose import cluster, loads  # isort: skip
@@ -165,7 +166,7 @@ def test_explanation_says_stays_only_of_brokers_that_keep_their_share() -> None:
 
 def test_reasons_of_moves_name_a_goal_only_if_the_move_helps_it() -> None:
     kinds = set()
-    for seed in range(12):
+    for seed in range(of_many(12, often=4)):
         snapshot = cluster(partitions=60, seed=seed)
         for move in propose(snapshot, None, PlanRequest(balance=True)).moves:
             found = re.match(r"(\w+): broker (\d+) (?:has|leads) too (much|little)", move.reason)
