@@ -23,7 +23,7 @@ from restow.pipeline.files import lake_files, path_for
 from restow.pipeline.names import value_of
 from restow.pipeline.sampling.sample_files import STAGING
 from restow.pipeline.schemas import CLUSTER, DAY, VERSION
-from restow.pipeline.stores.store import FILE, SIZE, file_order, is_version_there, stored_schema
+from restow.pipeline.stores.store import FILE, SIZE, file_order, gathered, is_version_there, stored_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,20 +68,20 @@ class Folders:
 
     def write_aside(self, about: Table, rows: DataFrame, where: str) -> None:
         """Write rows to a folder that no reader of the table sees."""
-        self._save(rows.hint("rebalance", *about.partitioning), about, where)
+        self._save(gathered(rows, *about.partitioning), about, where)
 
     def with_files(self, about: Table) -> DataFrame:
         file, size = f.col("_metadata.file_path").alias(FILE), f.col("_metadata.file_size").alias(SIZE)
         return self.rows(about).select("*", file, size)
 
     def add(self, about: Table, rows: DataFrame) -> None:
-        self._add(about, rows.hint("rebalance", *about.partitioning))
+        self._add(about, gathered(rows, *about.partitioning))
 
     def replace(self, about: Table, rows: DataFrame) -> None:
         """Write beside the table, then swap the two."""
         home = self._home(about)
         staging = f"{self.path}/{about.name}/{_STAGING}/{uuid4().hex}"
-        self._save(rows.hint("rebalance", *about.partitioning), about, f"{staging}/new")
+        self._save(gathered(rows, *about.partitioning), about, f"{staging}/new")
         if self._files.exists(home):
             self._files.move(home, f"{staging}/old")
         self._files.move(f"{staging}/new", home)
@@ -94,7 +94,7 @@ class Folders:
         read = {path for files in scattered for path in files}
         rows = self._spark.read.schema(stored_schema(about)).option("basePath", self._home(about))
         once = rows.parquet(*sorted(read)).dropDuplicates([*about.identity])
-        ordered = once.hint("rebalance", *about.partitioning).sortWithinPartitions(*file_order(about))
+        ordered = gathered(once, *about.partitioning).sortWithinPartitions(*file_order(about))
         after = self._add(about, ordered)
         self._files.remove(*read)
         return len(read) - after

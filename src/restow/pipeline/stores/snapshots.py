@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 
 from restow.errors import LakeFailed
 from restow.pipeline.schemas import AT, CLUSTER, DAY
-from restow.pipeline.stores.store import FILE, file_order, stored_columns
+from restow.pipeline.stores.store import FILE, file_order, gathered, stored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,7 +82,7 @@ class SnapshotTables(ABC):
 
     def replace(self, about: Table, rows: DataFrame) -> None:
         table = self._made(about)
-        shaped = _filled(rows, table).hint("rebalance", CLUSTER)
+        shaped = gathered(_filled(rows, table), CLUSTER)
         shaped.writeTo(self._name(about)).overwrite(f.lit(True))
 
     def compact(self, about: Table, clusters: Sequence[str] | None, before: date) -> int:
@@ -141,14 +141,14 @@ class SnapshotTables(ABC):
         there = there.select(*(f.col(name).alias(_THERE + name) for name in about.identity))
         same = (f.col(name).eqNullSafe(f.col(_THERE + name)) for name in about.identity)
         fresh = _filled(rows.join(there, reduce(and_, same), "left_anti"), table)
-        fresh.hint("rebalance", *about.partitioning).writeTo(self._name(about)).append()
+        gathered(fresh, *about.partitioning).writeTo(self._name(about)).append()
 
     def _merge(self, about: Table, day: date, clusters: Sequence[str]) -> None:
         """Write the rows of a day anew, each once and in order, if nobody adds to them meanwhile."""
         rows, options = self._to_merge(about)
         there = (f.col(DAY) == f.lit(day)) & f.col(CLUSTER).isin(*clusters)
         once = rows.where(there).dropDuplicates([*about.identity])
-        ordered = once.hint("rebalance", *about.partitioning).sortWithinPartitions(*file_order(about))
+        ordered = gathered(once, *about.partitioning).sortWithinPartitions(*file_order(about))
         writer = ordered.writeTo(self._name(about))
         for name, value in options.items():
             writer = writer.option(name, value)

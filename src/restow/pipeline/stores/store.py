@@ -108,3 +108,13 @@ def file_order(about: Table) -> list[str]:
     """Return the columns by which the rows of a large file are sorted."""
     own = (name for name in about.identity if name not in about.partitioning)
     return [*about.partitioning, *own]
+
+
+def gathered(rows: DataFrame, *columns: str) -> DataFrame:
+    """Bring the rows of each folder together, so that it gets few files.
+
+    Spark itself divides large ones again, but only where it plans queries anew after each stage, which
+    sessions for small lakes do not.
+    """
+    plans_anew = rows.sparkSession.conf.get("spark.sql.adaptive.enabled") == "true"
+    return rows.hint("rebalance", *columns) if plans_anew else rows.repartition(*columns)
