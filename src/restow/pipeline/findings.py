@@ -179,7 +179,8 @@ def _forecast(table: Any) -> list[dict[str, Any]]:
     def soonest(row: Mapping[str, Any]) -> tuple[object, ...]:
         never = row["passes"] is None
         full = row["now"] / row["limit"] if row["now"] is not None and row["limit"] else -1.0
-        return never, 0 if never else row["passes"], -full, row["broker"], row["log_dir"] or ""
+        first = never, 0 if never else row["passes"], -full
+        return *first, row["broker"], row["log_dir"] or "", row["measure"]
 
     return sorted(rows, key=soonest)
 

@@ -31,8 +31,9 @@ def command(*, limits: LimitOptions, options: PipelineOptions) -> Answer:
         work.need("rates")
         found: Any = work.keep("forecast", work.forecast(parsed))
         options.output.save(found)
+        fullest = (found["now"] / found["limit"]).desc()
         soon = found.orderBy(
-            found["passes"].asc_nulls_last(), (found["now"] / found["limit"]).desc(), "cluster", "broker"
+            found["passes"].asc_nulls_last(), fullest, "cluster", "broker", "log_dir", "measure"
         )
         rows = options.output.first_rows(soon)
     return options.output.answer("forecast", rows, _draw)
