@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from harness.jars import spark_kafka_jars
 from harness.java import java
 from harness.table_formats import with_formats
+from restow.pipeline.class_archive import ClassArchive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +35,8 @@ _STOP_TIMEOUT_S = 20
 @contextmanager
 def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterator[SparkSession]:
     """Run a session with its files in `folder`. Raises Missing without Java or the jars."""
-    java()
     jars = spark_kafka_jars()
+    classes = ClassArchive(java()).option(record=False)
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -51,8 +52,10 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {classes}",
         "spark.python.authenticate.socketTimeout": "300s",
+        # As in sessions of our commands: otherwise each column asks the JVM three times more.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     builder = SparkSession.builder.appName("restow")
     for name, value in with_formats(settings, folder / "iceberg").items():

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 
-# For a few rows, compiling a query takes longer than running it.
-# `make test-full` runs Spark as users do.
+# For a few rows, compiling a query takes longer than running it, and so does planning it anew after each
+# stage. Commands choose the same for small lakes. `make test-full` runs Spark as users of large ones do.
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
 }
 
 ON_CONNECT = os.environ.get("RESTOW_SPARK") == "connect"
