@@ -78,13 +78,13 @@ def ours(spark: SparkSession, lake: Path, out: Path) -> Taken:
     from restow.pipeline.lake import Lake
     from restow.pipeline.load_files import Loads, write_load
 
-    started, used = time.perf_counter(), _processor_s(spark)
+    started, used = time.perf_counter(), processor_s(spark)
     place = Lake(spark, str(lake))
     replicas, assignment = (place.read(name, distinct=False) for name in ("replicas", "assignment"))
     model_of_samples(replicas, assignment).write.parquet(str(out / "model"))
     stored = spark.read.parquet(str(out / "model"))
     write_load(Loads(model=stored), str(out / "loads"), made_ms=0)
-    taken, used = time.perf_counter() - started, _processor_s(spark) - used
+    taken, used = time.perf_counter() - started, processor_s(spark) - used
     columns = (
         f.count("*"),
         *(f.sum(name) for name in ("bytes_in_mean", "bytes_in_p95", "growth", "samples")),
@@ -99,7 +99,7 @@ def _process(spark: SparkSession) -> Path:
     return Path(f"/proc/{gateway.proc.pid}")
 
 
-def _processor_s(spark: SparkSession) -> float:
+def processor_s(spark: SparkSession) -> float:
     """Return the processor time of the JVM and of its Python workers, living and ended."""
     driver = psutil.Process(int(_process(spark).name))
     return sum(sum(each.cpu_times()[:4]) for each in (driver, *driver.children(recursive=True)))
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from benchmarks.pipeline_incremental import incremental_rows
         from benchmarks.pipeline_start import start_rows
 
-        rows += [*start_rows(), *incremental_rows(30_000)]
+        rows += [*start_rows(), *incremental_rows(2_000)]
         rows += [*fleet_rows(200, 5_000), *lab_rows(10_000), *collect_rows(), *many_rows()]
     print_rows("pipeline", rows, as_json=given.json)
 

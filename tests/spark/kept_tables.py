@@ -6,6 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from harness.arrivals import arrive
 from restow.model.load_parquet import read as read_load
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.arrivals import Part
+    from restow.pipeline.jobs.rates import Windows
+    from restow.pipeline.keeping import Keeper
+    from restow.pipeline.lake import Lake
 
 WINDOW = "15m"
 TABLES = ("rates", "model", "skew", "forecast", "alerts")
@@ -28,6 +33,26 @@ def assert_equal_rows(ours: DataFrame, theirs: DataFrame, key: tuple[str, ...]) 
         for name, value in row.items():
             assert same(value, expected[place][name]), (place, name, value, expected[place][name])
     return len(found)
+
+
+def assert_keeps_what_all_samples_make(
+    keeper: Keeper, lake: Lake, rates: DataFrame, windows: Windows
+) -> None:
+    """Compare what is kept of the rates and samples with what is made of all of them."""
+    from restow.pipeline.answers import ANSWERING, newest_answers
+    from restow.pipeline.jobs.hours import by_hour, reached
+    from restow.pipeline.jobs.leadership import leadership
+    from restow.pipeline.jobs.weeks import HOURS
+    from restow.pipeline.work import Work
+
+    record = keeper.kept.record()
+    assert record is not None
+    sums = keeper.sums(record)
+    samples = {name: Work(lake).samples(name, distinct=False) for name in ANSWERING}
+    assert assert_equal_rows(sums.hours, by_hour(rates), HOURS.key)
+    runs = leadership(samples["assignment"])
+    assert_equal_rows(sums.reached, reached(rates, runs, windows), ("cluster",))
+    assert sums.answers == newest_answers(samples)
 
 
 def _by_key(rows: DataFrame, key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -75,4 +100,9 @@ def assert_as_in_one_run(
         one, other = read_load(loads / path.name), read_load(path)
         assert one.partitions == other.partitions
         for name, resource in other.resources.items():
-            assert same(one.resources[name].leading.tolist(), resource.leading.tolist()), name
+            found = one.resources[name]
+            assert same(found.leading.tolist(), resource.leading.tolist()), name
+            assert same(found.reached, resource.reached), name
+            assert found.hours.keys() == resource.hours.keys(), name
+            for topic, hours in resource.hours.items():
+                assert np.allclose(found.hours[topic], hours, equal_nan=True), (name, topic)

@@ -35,8 +35,9 @@ def rates_of(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
 def test_load_file_has_multiples_by_hour_and_the_most_a_broker_carried(
     spark: SparkSession, rows_of: Callable[..., DataFrame], tmp_path: Path
 ) -> None:
-    from restow.pipeline.jobs.hours import hours, reached
-    from restow.pipeline.jobs.model import model
+    from restow.pipeline.jobs.hours import by_hour, hours, hours_of_week, reached
+    from restow.pipeline.jobs.leadership import leadership
+    from restow.pipeline.jobs.model import model, model_of_hours
     from restow.pipeline.jobs.rates import Windows
     from restow.pipeline.load_files import Loads, write_load
 
@@ -55,9 +56,15 @@ def test_load_file_has_multiples_by_hour_and_the_most_a_broker_carried(
         "assignment",
         [{"at": 0}, {"at": 0, "partition": 1}, {"at": 0, "topic": "idle"}],
     )
-    most = reached(rates, assignment, Windows())
-    loads = Loads(model=model(rates, assignment), hours=hours(rates), reached=most)
-    for statistic, usual in (("mean", 20.0), ("peak", 30.0)):
+    most = reached(rates, leadership(assignment), Windows())
+    at_once = Loads(model=model(rates, assignment), hours=hours(rates), reached=most)
+    kept = by_hour(rates)
+    by_way_of_hours = Loads(model=model_of_hours(kept, assignment), hours=hours_of_week(kept), reached=most)
+    for loads, statistic, usual in (
+        (at_once, "mean", 20.0),
+        (at_once, "peak", 30.0),
+        (by_way_of_hours, "mean", 20.0),
+    ):
         [path] = write_load(loads, str(tmp_path / statistic), made_ms=7, statistic=statistic)
         found = read(Path(path)).resources
         shares = found["bytes_in"].hours
@@ -73,9 +80,10 @@ def test_windows_in_which_the_leader_changed_do_not_count_as_carried(
     spark: SparkSession, rows_of: Callable[..., DataFrame]
 ) -> None:
     from restow.pipeline.jobs.hours import reached
+    from restow.pipeline.jobs.leadership import leadership
     from restow.pipeline.jobs.rates import Windows
 
     rates = rates_of(spark, [{"at": 0, "bytes_in": 7.0}, {"at": 1, "bytes_in": 90.0}])
     assignment = rows_of("assignment", [{"at": 0}, {"at": 3700, "leader": 2}])
-    [row] = reached(rates, assignment, Windows()).collect()
+    [row] = reached(rates, leadership(assignment), Windows()).collect()
     assert row["bytes_in"] == 7.0

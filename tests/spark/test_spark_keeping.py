@@ -14,7 +14,13 @@ from harness.lakes import write_faulty_lake
 from restow.errors import InvalidInput
 from restow.pipeline.files import HadoopFiles
 from tests.often import of_many
-from tests.spark.kept_tables import TABLES, WINDOW, assert_as_in_one_run, assert_equal_rows
+from tests.spark.kept_tables import (
+    TABLES,
+    WINDOW,
+    assert_as_in_one_run,
+    assert_equal_rows,
+    assert_keeps_what_all_samples_make,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,12 +60,15 @@ def test_rates_equal_those_of_a_batch_however_samples_arrive(
     write_faulty_lake(tmp_path / "source", seed=seed, topics=2, samples=60, every_s=3000)
     parts = parts_of(tmp_path / "source", seed=seed, parts=of_many(4, often=2))
     lake = Lake(spark, str(tmp_path / "lake"))
-    keeper = Keeper(lake, Windows(seconds=WIDTH_S))
+    windows = Windows(seconds=WIDTH_S)
+    keeper = Keeper(lake, windows)
     for number, part in enumerate(parts):
         arrive(tmp_path / "lake", [part], seed + number)
         done = keeper.round()
         assert done.whole == (number == 0)
-        assert assert_equal_rows(lake.read("rates"), batch_rates(lake), TABLE.key) > 50 * (number + 1)
+        rates = batch_rates(lake).localCheckpoint()
+        assert assert_equal_rows(lake.read("rates"), rates, TABLE.key) > 50 * (number + 1)
+        assert_keeps_what_all_samples_make(keeper, lake, rates, windows)
     assert not keeper.round().since_us
 
 
@@ -103,7 +112,8 @@ class Told:
         from restow.pipeline.keeping import Keeper
 
         self.lake = lake
-        self.keeper = Keeper(lake, Windows(seconds=WIDTH_S))
+        self._windows = Windows(seconds=WIDTH_S)
+        self.keeper = Keeper(lake, self._windows)
         self._rows_of = rows_of
 
     def tell(self, **tables: list[dict[str, Any]]) -> None:
@@ -116,7 +126,9 @@ class Told:
         from tests.spark.conftest import START
 
         done = self.keeper.round()
-        assert_equal_rows(self.lake.read("rates"), batch_rates(self.lake), TABLE.key)
+        rates = batch_rates(self.lake).localCheckpoint()
+        assert_equal_rows(self.lake.read("rates"), rates, TABLE.key)
+        assert_keeps_what_all_samples_make(self.keeper, self.lake, rates, self._windows)
         since = done.since_us.get("c")
         return None if since is None else (since / 1e6 - START.timestamp()) / HOUR
 
@@ -257,7 +269,10 @@ class Fatal:
         return dying
 
 
-def test_incremental_run_makes_all_tables_from_new_samples(spark: SparkSession, tmp_path: Path) -> None:
+def test_incremental_run_makes_all_tables_from_new_samples(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks up the newest answers in what it keeps, as it does where a lake is large."""
     import restow
     from restow.pipeline.jobs.rates import TABLE, Windows
     from restow.pipeline.keeping import Keeper
@@ -269,10 +284,14 @@ def test_incremental_run_makes_all_tables_from_new_samples(spark: SparkSession, 
     arrive(tmp_path / "lake", [before], 0)
     Keeper(lake, Windows(seconds=WIDTH_S)).round()
     arrive(tmp_path / "lake", [new], 1)
-    done = restow.pipeline(tmp_path / "lake", spark=spark, window=WINDOW, incremental=True)
+    monkeypatch.setattr("restow.pipeline.work.is_small", lambda _: False)
+    loads = tmp_path / "loads"
+    done = restow.pipeline(tmp_path / "lake", spark=spark, window=WINDOW, load=loads, incremental=True)
     assert done.tables == TABLES
     assert {each.table for each in done.checked} >= {"replicas", *TABLES}
     assert not any(each.dropped for each in done.checked)
     assert assert_equal_rows(lake.read("rates"), batch_rates(lake), TABLE.key) > 10
+    monkeypatch.undo()
+    assert_as_in_one_run(spark, tmp_path / "lake", loads, [before, new], tmp_path / "batch")
     with pytest.raises(InvalidInput, match="leave out --cluster, --since and --until"):
         restow.pipeline(tmp_path / "lake", spark=spark, cluster=["c"], incremental=True)

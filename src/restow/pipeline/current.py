@@ -113,6 +113,7 @@ class CurrentTables:
         if self._keeper.kept.derived() == made_of:
             return _nothing()
         self._work.checked = [*done.checked]
+        self._work.kept = self._keeper.sums(done.record)
         tables = ("rates", *self._work.derive(self._wanted.limits))
         loads: list[str] = []
         if self._wanted.load is not None:

@@ -116,7 +116,9 @@ def make_tables(
             keeper = Keeper(work.lake, windows)
             held.enter_context(keeper.held())
             work.check()
-            work.checked += keeper.round().checked
+            done = keeper.round()
+            work.checked += done.checked
+            work.kept = keeper.sums(done.record)
             tables = ("rates", *work.derive(limits))
         else:
             if work.lake.is_in_folders:

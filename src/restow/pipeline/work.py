@@ -6,16 +6,16 @@ samples ─► rates ─► model ─► skew, forecast ─► alerts
 
 from __future__ import annotations
 
-from datetime import timedelta
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
 from restow._frozen import frozen
 from restow.errors import InvalidInput
+from restow.pipeline.answers import ANSWERING, newest_answers, recent
 from restow.pipeline.expectations import Expected, check, usable
-from restow.pipeline.schemas import AT, CLUSTER, DAY, SAMPLED, table
+from restow.pipeline.schemas import AT, SAMPLED, table
 from restow.pipeline.session import is_small
 
 if TYPE_CHECKING:
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from restow.pipeline.answers import Recent
     from restow.pipeline.expectations import Checked
     from restow.pipeline.jobs.forecast import ForecastLimits
     from restow.pipeline.jobs.rates import Windows
+    from restow.pipeline.keeping import KeptSums
     from restow.pipeline.lake import Lake
     from restow.pipeline.load_files import Loads
     from restow.pipeline.planning import FleetRequest
@@ -48,7 +50,9 @@ class Work:
         self.lake = lake
         self.scope = scope or Scope()
         self._apart: dict[str, DataFrame] = {}
-        self._days: dict[str, set[date]] | None = None
+        self._recent: dict[str, Recent | None] | None = None
+        self.kept: KeptSums | None = None
+        """What an incremental run keeps of all samples, if this is one."""
         self.checked: list[Checked] = []
         """What was found in the tables that were written."""
 
@@ -66,31 +70,26 @@ class Work:
         )
 
     def newest(self, name: str, *, distinct: bool = False) -> DataFrame:
-        """Return the usable samples of the days with each cluster's newest answer, and of the days before.
+        """Return the usable samples of each cluster's newest look, and at most of the days that have one.
 
-        Of replicas and disks these are the days of each broker's newest answer. There is no need to read
-        others to know what is there now.
+        Of replicas and disks these are each broker's newest answers. There is no need to read others to know
+        what is there now.
         """
-        if self._days is None:
-            self._days = {} if is_small(self.lake.path) else self._newest_days()
-        rows = self.all_samples(name, distinct=distinct, days=self._days.get(name))
-        return usable(rows, table(name))
+        if self._recent is None:
+            self._recent = {} if is_small(self.lake.path) else self._find_recent()
+        about = table(name)
+        looks = self._recent.get(name)
+        if looks is None:
+            return usable(self.all_samples(name, distinct=distinct), about)
+        rows = self.all_samples(name, distinct=distinct, days=looks.days)
+        return usable(rows.where(f.col(AT) >= f.lit(looks.since)), about)
 
-    def _newest_days(self) -> dict[str, set[date]]:
-        """Return the days by table, with one query for all of them."""
-        asked = {"assignment": (), "replicas": ("broker",), "disks": ("broker",)}
-        newest = [
-            self.samples(name, distinct=False)
-            .groupBy(CLUSTER, *per)
-            .agg(f.to_date(f.max(AT)).alias(DAY))
-            .select(f.lit(name).alias("name"), DAY)
-            .distinct()
-            for name, per in asked.items()
-        ]
-        found: dict[str, set[date]] = {name: set() for name in asked}
-        for row in reduce(lambda one, other: one.unionByName(other), newest).collect():
-            found[row["name"]] |= {row[DAY], row[DAY] - timedelta(days=1)}
-        return found
+    def _find_recent(self) -> dict[str, Recent | None]:
+        if self.kept is None:
+            found = newest_answers({name: self.samples(name, distinct=False) for name in ANSWERING})
+        else:
+            found = dict(self.kept.answers)
+        return {name: recent(each.values()) for name, each in found.items()}
 
     def check_samples(self) -> None:
         """Note how many samples cannot be used."""
@@ -142,21 +141,23 @@ class Work:
         )
 
     def model(self) -> DataFrame:
-        from restow.pipeline.jobs.model import model
+        from restow.pipeline.jobs.model import model, model_of_hours
 
+        if self.kept is not None:
+            return model_of_hours(self.kept.hours, self.newest("assignment"))
         return model(self.made("rates"), self.newest("assignment"))
 
     def loads(self, windows: Windows) -> Loads:
         """Return what load models are made of."""
-        from restow.pipeline.jobs.hours import hours, reached
+        from restow.pipeline.jobs.hours import hours, hours_of_week, reached
+        from restow.pipeline.jobs.leadership import leadership
         from restow.pipeline.load_files import Loads
 
-        rates, assignment = self.made("rates"), self.samples("assignment", distinct=False)
-        return Loads(
-            model=self.made("model"),
-            hours=hours(rates),
-            reached=reached(rates, assignment, windows),
-        )
+        model = self.made("model")
+        if self.kept is not None:
+            return Loads(model=model, hours=hours_of_week(self.kept.hours), reached=self.kept.reached)
+        rates, runs = self.made("rates"), leadership(self.samples("assignment", distinct=False))
+        return Loads(model=model, hours=hours(rates), reached=reached(rates, runs, windows))
 
     def skew(self) -> DataFrame:
         from restow.pipeline.jobs.skew import skew
@@ -212,7 +213,7 @@ class Work:
 
     def derive(self, limits: ForecastLimits | None = None) -> Iterator[str]:
         """Compute model, skew, forecast and alerts from the rates in the lake, and yield their names."""
-        self._days = None
+        self._recent = None
         for name, make in self.jobs(limits):
             self.keep(name, make())
             yield name

@@ -39,10 +39,16 @@ def test_changes_name_new_files_and_folders_that_lost_some() -> None:
 
 
 def test_record_reads_what_it_wrote() -> None:
-    record = RatesRecord(name="n", window_s=300, gap_s=7200.0, files={"replicas": {ONE: ("x", "y")}})
+    record = RatesRecord(
+        name="n",
+        window_s=300,
+        gap_s=7200.0,
+        files={"replicas": {ONE: ("x", "y")}},
+        answers={"replicas": {("a/b", 1): 7, ("a/b", 2): 8}, "assignment": {("a/b", None): 9}},
+    )
     assert record_from(record.text()) == record
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"version": 2}', '{"version": 1, "name": "n"}'])
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"version": 1}', '{"version": 2, "name": "n"}'])
 def test_record_that_cannot_be_read_is_none(text: str | None) -> None:
     assert record_from(text) is None

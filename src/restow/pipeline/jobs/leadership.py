@@ -129,7 +129,7 @@ def newest(rows: DataFrame, *per: str) -> DataFrame:
     return rows.join(f.broadcast(last), on=[*by, AT], how="left_semi")
 
 
-_ONE_LOOK_S = 60
+ONE_LOOK_S = 60
 """The answers of one sample are at most this far apart, slow brokers included."""
 
 
@@ -142,5 +142,5 @@ def current(assignment: DataFrame) -> DataFrame:
 def of_last_look(rows: DataFrame) -> DataFrame:
     """Return the rows of each cluster's last sample."""
     last = rows.groupBy(CLUSTER).agg(f.max(AT).alias("last"))
-    recent = f.unix_micros(AT) >= f.unix_micros("last") - _ONE_LOOK_S * 1_000_000
+    recent = f.unix_micros(AT) >= f.unix_micros("last") - ONE_LOOK_S * 1_000_000
     return rows.join(f.broadcast(last), CLUSTER).where(recent).drop("last")

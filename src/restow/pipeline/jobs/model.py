@@ -12,18 +12,17 @@ All rates of a partition come to one worker, which computes with whole columns (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
 from restow.pipeline.jobs.leadership import PARTITION, existing
-from restow.pipeline.jobs.rates import Windows, rates_in_workers, readings
-from restow.pipeline.jobs.weeks import weeks_of
-from restow.pipeline.schemas import AT, Table, arrow_schema, columns
+from restow.pipeline.jobs.rates import Windows, rates_in, readings
+from restow.pipeline.jobs.weeks import READ, hours_of, weeks_of
+from restow.pipeline.jobs.workers import in_workers
+from restow.pipeline.schemas import Table, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pyspark.sql import Column, DataFrame
 
 TABLE = Table(
@@ -43,15 +42,18 @@ TABLE = Table(
 that counts: 1 after a week without gaps.
 """
 
-_READ = (*PARTITION, AT, "seconds", "samples", "size", "messages_in", "bytes_in", "bytes_out")
-"""The columns of rates that the model needs."""
-
 
 def model(rates: DataFrame, assignment: DataFrame) -> DataFrame:
     """Return one row per existing partition; without samples its values are null."""
-    return _of_existing(
-        rates.select(*_READ).repartition(*PARTITION).mapInArrow(_weeks, TABLE.schema), assignment
-    )
+    weeks = in_workers(TABLE.columns, hours_of, weeks_of)
+    found = rates.select(*READ).repartition(*PARTITION)
+    return _of_existing(found.mapInArrow(weeks, TABLE.schema), assignment)
+
+
+def model_of_hours(hours: DataFrame, assignment: DataFrame) -> DataFrame:
+    """Return the model of the rates that these hours sum up."""
+    weeks = in_workers(TABLE.columns, weeks_of)
+    return _of_existing(hours.repartition(*PARTITION).mapInArrow(weeks, TABLE.schema), assignment)
 
 
 def model_of_samples(
@@ -65,22 +67,9 @@ def model_of_samples(
 
     The workers that compute rates go on with them, so that only one row per partition comes back.
     """
-    rated = rates_in_workers(windows)
-
-    def weeks(batches: Iterable[Any]) -> Iterator[Any]:
-        return _weeks(rated(batches))
-
+    weeks = in_workers(TABLE.columns, rates_in(windows), hours_of, weeks_of)
     found = readings(replicas, assignment, offsets, groups, windows)
     return _of_existing(found.repartition(*PARTITION).mapInArrow(weeks, TABLE.schema), assignment)
-
-
-def _weeks(batches: Iterable[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
-    listed = [batch for batch in batches if batch.num_rows]
-    if listed:
-        made = weeks_of(pa.Table.from_batches(listed))
-        yield pa.RecordBatch.from_pydict(made, schema=arrow_schema(TABLE.columns))
 
 
 def _of_existing(known: DataFrame, assignment: DataFrame) -> DataFrame:

@@ -19,10 +19,11 @@ from restow._frozen import frozen
 from restow.pipeline.jobs.counters import COMMIT, END, SIZE
 from restow.pipeline.jobs.leadership import PARTITION, leadership
 from restow.pipeline.jobs.side_by_side import rates_of
-from restow.pipeline.schemas import AT, CLUSTER, Table, arrow_schema, columns
+from restow.pipeline.jobs.workers import in_workers
+from restow.pipeline.schemas import AT, CLUSTER, Table, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame
 
@@ -72,7 +73,7 @@ def readings(
     groups: DataFrame | None,
     windows: Windows,
 ) -> DataFrame:
-    """Return all readings of counters, in any order; `rates_in_workers` computes with them."""
+    """Return all readings of counters, in any order; `rates_in` computes with them."""
     return _readings(leadership(assignment), replicas, offsets, groups, windows)
 
 
@@ -91,7 +92,8 @@ def rates_beside(
     found = _readings(runs, replicas, offsets, groups, windows)
     if first_commits is not None:
         found = found.unionByName(_committed_once(first_commits), allowMissingColumns=True)
-    return found.repartition(*PARTITION).mapInArrow(rates_in_workers(windows), TABLE.schema)
+    rated = in_workers(TABLE.columns, rates_in(windows))
+    return found.repartition(*PARTITION).mapInArrow(rated, TABLE.schema)
 
 
 def leaders(runs: DataFrame, windows: Windows) -> DataFrame:
@@ -114,17 +116,11 @@ def _readings(
     return found
 
 
-def rates_in_workers(windows: Windows) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Return what a worker does with all readings of some partitions, in Arrow batches."""
+def rates_in(windows: Windows) -> Callable[[Any], dict[str, Any]]:
+    """Return what a worker does with all readings of some partitions."""
 
-    def rate(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        listed = list(batches)
-        if sum(batch.num_rows for batch in listed):
-            readings = pa.Table.from_batches(listed)
-            made = rates_of(readings, windows.gap_s, windows.seconds)
-            yield pa.RecordBatch.from_pydict(made, schema=arrow_schema(TABLE.columns))
+    def rate(readings: Any) -> dict[str, Any]:
+        return rates_of(readings, windows.gap_s, windows.seconds)
 
     return rate
 

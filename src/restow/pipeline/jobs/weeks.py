@@ -1,8 +1,10 @@
-"""Rates of partitions summed up to one week for each, hour by hour; in numpy.
+"""Rates of partitions summed up by hour, and hours to one week for each partition; in numpy.
 
-A worker gets all rates of some partitions. It sums them by hour, then hours by hour of the week, then a week
-by partition, each in order of time: the result does not depend on the order in which rates arrive. Unknown
-numbers are NaN.
+    rates ─► hours of each partition ─► hours of the week ─► one row per partition
+
+A worker gets all rates, or all hours, of some partitions. Each step adds up in order of time: the result does
+not depend on the order in which rows arrive, nor on whether the hours were kept meanwhile. Unknown numbers
+are NaN.
 """
 
 from __future__ import annotations
@@ -14,13 +16,34 @@ import numpy as np
 
 from restow.model.load import WEEK_HOURS
 from restow.pipeline.jobs.counters import NULL, coded, combined
-from restow.pipeline.schemas import AT
+from restow.pipeline.schemas import AT, CLUSTER, Table, columns
 
 if TYPE_CHECKING:
     from restow.plan.search.problem import Bools, Floats, Ints
 
 MEANS, PEAKS = ("messages_in", "bytes_in", "bytes_out"), ("bytes_in", "bytes_out")
-HOUR_S = 3_600
+READ = (CLUSTER, "topic", "partition", AT, "seconds", "samples", "size", *MEANS)
+"""The columns of rates that hours are made of."""
+_LINE = ("sizes", "x", "y", "xx", "xy")
+HOURS = Table(
+    name="hours",
+    key=(CLUSTER, "topic", "partition", AT),
+    sampled=False,
+    daily=True,
+    columns=columns(
+        "cluster string, topic string, partition int, at timestamp, last timestamp",
+        "seconds double, samples bigint, size bigint?",
+        *(f"{name}_sum double, {name}_seconds double" for name in MEANS),
+        *(f"{name}_peak double?" for name in PEAKS),
+        *(f"{name} double" for name in _LINE),
+    ),
+)
+"""All that the load model needs of an hour of a partition: its first window is at `at`, its last at `last`.
+
+`NAME_sum` is the rate times the seconds for which it is known, `size` the newest. The other columns are sums
+for a straight line through the sizes, by days since `_ORIGIN_US`."""
+
+_HOUR_US = 3_600_000_000
 _DAY_US = 86_400_000_000
 _ORIGIN_US = 1_767_225_600_000_000
 """The beginning of 2026. Times count from here, because squares of larger numbers would lose precision."""
@@ -30,23 +53,53 @@ _BUSIEST = 0.95
 _LEAST_SPREAD = 1e-9
 
 
-def weeks_of(rates: Any) -> dict[str, Any]:
-    """Return the load model's columns for all rates of some partitions, as Arrow arrays."""
+def hours_of(rates: Any) -> dict[str, Any]:
+    """Return the columns of `HOURS` for all rates of some partitions, as Arrow arrays."""
     import pyarrow as pa
 
-    hours = _Hours(rates)
-    week = _Week(hours)
-    made = hours.names(hours.of_partition, "cluster", "topic", "partition")
+    windows = _InTime(rates)
+    first = _beginnings(windows.partition, windows.at_us // _HOUR_US)
+    seconds, size = windows.column("seconds"), windows.column("size")
+    is_known = size != NULL
+    day, height = (windows.at_us - _ORIGIN_US) / _DAY_US, size.astype(np.float64)
+    made = windows.names(first, CLUSTER, "topic", "partition")
+    made[AT] = pa.array(windows.at_us[first], pa.timestamp("us", "UTC"))
+    made["last"] = pa.array(windows.at_us[_ends(first, len(size))], pa.timestamp("us", "UTC"))
+    made["seconds"] = pa.array(np.add.reduceat(seconds, first))
+    made["samples"] = pa.array(np.add.reduceat(windows.column("samples"), first))
+    newest = _newest(size, first)
+    made["size"] = pa.array(newest, mask=newest == NULL)
+    for name in MEANS:
+        rate = windows.column(name)
+        known = ~np.isnan(rate)
+        made[f"{name}_sum"] = pa.array(np.add.reduceat(np.where(known, rate * seconds, 0.0), first))
+        made[f"{name}_seconds"] = pa.array(np.add.reduceat(np.where(known, seconds, 0.0), first))
+        if name in PEAKS:
+            peak = np.fmax.reduceat(rate, first)
+            made[f"{name}_peak"] = pa.array(peak, mask=np.isnan(peak))
+    line = (np.ones(len(size)), day, height, day * day, day * height)
+    for name, values in zip(_LINE, line, strict=True):
+        made[name] = pa.array(np.add.reduceat(np.where(is_known, values, 0.0), first))
+    return made
+
+
+def weeks_of(hours: Any) -> dict[str, Any]:
+    """Return the load model's columns for all hours of some partitions, as Arrow arrays."""
+    import pyarrow as pa
+
+    found = _Hours(hours)
+    week = _Week(found)
+    made = found.names(found.of_partition, CLUSTER, "topic", "partition")
     for name, values in week.columns.items():
         made[name] = pa.array(values, mask=np.isnan(values))
     made["size"] = pa.array(week.size, mask=week.size == NULL)
     made["samples"], made["hours"] = pa.array(week.samples), pa.array(week.hours, pa.int32())
-    for name, values in (("first", week.first_us), ("last", week.last_us)):
-        made[name] = pa.array(values, pa.timestamp("us", "UTC"))
+    for name, times_us in (("first", week.first_us), ("last", week.last_us)):
+        made[name] = pa.array(times_us, pa.timestamp("us", "UTC"))
     return made
 
 
-def topic_hours_of(rates: Any) -> dict[str, Any]:
+def topic_hours_of(hours: Any) -> dict[str, Any]:
     """Return sums over these partitions by topic and hour of the week, which can be added up.
 
     `NAME` is the sum of the means of partitions that were seen in the hour, `NAME_usual` that of their means
@@ -54,9 +107,9 @@ def topic_hours_of(rates: Any) -> dict[str, Any]:
     """
     import pyarrow as pa
 
-    hours = _Hours(rates)
-    slots = _Slots(hours)
-    owners = hours.names(hours.of_partition, "cluster", "topic")
+    found = _Hours(hours)
+    slots = _Slots(found)
+    owners = found.names(found.of_partition, CLUSTER, "topic")
     topic = combined(*(coded(pa.table(owners), name)[0] for name in owners))
     key = topic[slots.owner] * WEEK_HOURS + slots.of_week
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
@@ -64,7 +117,7 @@ def topic_hours_of(rates: Any) -> dict[str, Any]:
     made: dict[str, Any] = {name: column.take(row) for name, column in owners.items()}
     made["hour"] = pa.array(slots.of_week[first])
     for name in PEAKS:
-        means = slots.sums(hours.rate(name)).mean()
+        means = slots.sums(found.rate(name)).mean()
         usual = slots.table.mean(means)[slots.owner]
         for sum_of, values in ((name, means), (f"{name}_usual", np.where(np.isnan(means), 0.0, usual))):
             made[sum_of] = pa.array(np.bincount(group, np.nan_to_num(values)))
@@ -86,49 +139,51 @@ class _Sums:
         return found
 
 
-class _Hours:
-    """The rates of each partition by hour, in order of partition and time."""
+class _InTime:
+    """Rows of partitions, in order of partition and time."""
 
-    def __init__(self, rates: Any) -> None:
-        names = [coded(rates, name)[0] for name in ("cluster", "topic")]
-        at = rates.column(AT).cast("int64").to_numpy()
-        partition = combined(*names, rates.column("partition").to_numpy().astype(np.int64))
+    def __init__(self, rows: Any) -> None:
+        names = [coded(rows, name)[0] for name in (CLUSTER, "topic")]
+        at = rows.column(AT).cast("int64").to_numpy()
+        partition = combined(*names, rows.column("partition").to_numpy().astype(np.int64))
         key = combined(partition, at // 1_000_000)
-        self._rates = rates
+        self._rows = rows
         self._order: Ints | slice = slice(None) if bool((key[1:] >= key[:-1]).all()) else np.argsort(key)
-        self.at_us, partition = at[self._order], partition[self._order]
-        hour = self.at_us // (HOUR_S * 1_000_000)
-        self.first = _beginnings(partition, hour)
-        self.hour = hour[self.first]
-        self.of_partition = _beginnings(partition[self.first])
-        self._seconds = self.column("seconds")
-        self.seconds = self.sum_of(self._seconds)
+        self.at_us: Ints = at[self._order]
+        self.partition: Ints = partition[self._order]
 
     def column(self, name: str) -> Any:
-        """Return a column of the rates in order; nulls are the least number, or NaN."""
-        column = self._rates.column(name)
+        """Return a column in order; nulls are the least number, or NaN."""
+        column = self._rows.column(name)
         if str(column.type) == "int64":
             column = column.fill_null(int(NULL))
         return column.to_numpy()[self._order]
 
-    def sum_of(self, values: Any) -> Any:
-        return np.add.reduceat(values, self.first)
+    def times_us(self, name: str) -> Ints:
+        """Return a column of times in order."""
+        found: Ints = self._rows.column(name).cast("int64").to_numpy()[self._order]
+        return found
 
-    def rate(self, name: str) -> _Sums:
-        rate: Floats = self.column(name)
-        known = ~np.isnan(rate)
-        return _Sums(
-            self.sum_of(np.where(known, rate * self._seconds, 0.0)),
-            self.sum_of(np.where(known, self._seconds, 0.0)),
-            np.fmax.reduceat(rate, self.first),
-        )
-
-    def names(self, hours: Ints, *names: str) -> dict[str, Any]:
-        """Return columns of the rates for these hours."""
+    def names(self, rows: Ints, *names: str) -> dict[str, Any]:
+        """Return columns of these rows, which are numbered in order."""
         import pyarrow as pa
 
-        rows = pa.array(np.arange(len(self.at_us))[self._order][self.first[hours]])
-        return {name: self._rates.column(name).take(rows).combine_chunks() for name in names}
+        taken = pa.array(np.arange(len(self.at_us))[self._order][rows])
+        return {name: self._rows.column(name).take(taken).combine_chunks() for name in names}
+
+
+class _Hours(_InTime):
+    """Hours of partitions, as `HOURS` has them."""
+
+    def __init__(self, hours: Any) -> None:
+        super().__init__(hours)
+        self.hour = self.at_us // _HOUR_US
+        self.of_partition = _beginnings(self.partition)
+        self.seconds = self.column("seconds")
+
+    def rate(self, name: str) -> _Sums:
+        peak = self.column(f"{name}_peak") if name in PEAKS else np.full(len(self.hour), np.nan)
+        return _Sums(self.column(f"{name}_sum"), self.column(f"{name}_seconds"), peak)
 
 
 class _Slots:
@@ -170,24 +225,14 @@ class _Week:
             self.columns[f"{name}_mean"] = slots.table.mean(sums.mean())
             if name in PEAKS:
                 self.columns[f"{name}_p95"], self.columns[f"{name}_peak"] = slots.table.busiest(sums.peak)
-        begins = hours.first[first]
-        self.first_us = hours.at_us[begins]
-        self.last_us = hours.at_us[np.append(begins[1:], len(hours.at_us)) - 1]
-        self.size, self.columns["growth"] = self._sizes(hours, first)
-        self.samples = np.add.reduceat(hours.sum_of(hours.column("samples")), first)
+        self.first_us = hours.at_us[first]
+        self.last_us = hours.times_us("last")[_ends(first, len(hours.hour))]
+        self.size = _newest(hours.column("size"), first)
+        self.columns["growth"] = _slope(*(np.add.reduceat(hours.column(name), first) for name in _LINE))
+        self.samples = np.add.reduceat(hours.column("samples"), first)
         counted = slots.sum_of(hours.seconds) > 0
         self.hours: Ints = np.bincount(slots.owner[counted], minlength=len(first))
         self.columns["confidence"] = self._confidence(np.add.reduceat(hours.seconds, first))
-
-    def _sizes(self, hours: _Hours, first: Ints) -> tuple[Ints, Floats]:
-        """Return the newest size, and the slope of a straight line through all of them."""
-        size: Ints = hours.column("size")
-        known = size != NULL
-        newest = np.maximum.reduceat(np.where(known, np.arange(len(size)), -1), hours.first[first])
-        day, height = (hours.at_us - _ORIGIN_US) / _DAY_US, size.astype(np.float64)
-        line = (np.ones(len(size)), day, height, day * day, day * height)
-        sums = (np.add.reduceat(hours.sum_of(np.where(known, each, 0.0)), first) for each in line)
-        return np.where(newest >= 0, size[newest], NULL), _slope(*sums)
 
     def _confidence(self, seconds: Floats) -> Floats:
         span_s = (self.last_us - self.first_us) / 1e6
@@ -226,6 +271,17 @@ class _Table:
         cells = np.full((self.rows, int(self.place.max()) + 1), np.nan)
         cells[self.owner, self.place] = values
         return cells
+
+
+def _newest(size: Ints, first: Ints) -> Ints:
+    """Return the last known size of each of these runs of rows."""
+    last = np.maximum.reduceat(np.where(size != NULL, np.arange(len(size)), -1), first)
+    return np.where(last >= 0, size[last], NULL)
+
+
+def _ends(first: Ints, rows: int) -> Ints:
+    """Return the last rows of runs that begin with these."""
+    return np.append(first[1:], rows) - 1
 
 
 def _slope(count: Floats, x: Floats, y: Floats, xx: Floats, xy: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
     LAKE/_kept/staging/<name>/<table>/cluster=<id>/day=<day>/…    being written
     LAKE/_kept/redo/…                                            whole: one rename made it the truth
-    LAKE/_kept/turns, commits                                    what the next round needs (since.py)
+    LAKE/_kept/turns, commits, hours, reached                    what is needed of older samples (since.py)
 
 A folder moves from `redo` to its place after what lay there has moved into `redo/old`. The first process
 after a kill does what is left of that; doing it again changes nothing.
@@ -21,7 +21,7 @@ from restow.pipeline.keeping.record import Folders, RatesRecord, by_folder, reco
 from restow.pipeline.schemas import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from pyspark.sql import DataFrame
 
@@ -101,7 +101,6 @@ class KeptTables:
     def commit(
         self,
         staged: Staged,
-        tables: Sequence[Table],
         record: RatesRecord,
         *,
         emptied: Iterable[tuple[Table, str]] = (),
@@ -113,7 +112,7 @@ class KeptTables:
         """
         gone = [f"{self._home(about)}/{folder}" for about, folder in emptied]
         if whole:
-            gone = [self._home(about) for about in tables]
+            gone = [self._home(about) for about in kept_tables()]
         told = {"gone": gone, "record": record.text()}
         self._files.write_text(f"{staged.path}/{_REDO}", json.dumps(told))
         self._files.move(staged.path, f"{self.root}/redo")
@@ -128,7 +127,7 @@ class KeptTables:
                 continue
             self._files.remove(path)
             self._files.write_text(mark, "")
-        for about in _tables():
+        for about in kept_tables():
             home = f"{redo}/{about.name}"
             for folder in self._within(home):
                 place = f"{self._home(about)}/{folder}"
@@ -154,7 +153,9 @@ class KeptTables:
         return f"{self.root}/{about.name}"
 
 
-def _tables() -> tuple[Table, ...]:
+def kept_tables() -> tuple[Table, ...]:
+    from restow.pipeline.jobs.hours import REACHED
+    from restow.pipeline.jobs.weeks import HOURS
     from restow.pipeline.keeping.since import COMMITS, TURNS
 
-    return RATES, TURNS, COMMITS
+    return RATES, HOURS, REACHED, TURNS, COMMITS

@@ -10,8 +10,9 @@ from restow._frozen import frozen
 from restow.pipeline.checkpoints import CheckpointTaken, hold
 from restow.pipeline.connect import is_connect
 from restow.pipeline.expectations import check
+from restow.pipeline.jobs.hours import REACHED, reached_of
 from restow.pipeline.jobs.leadership import turns
-from restow.pipeline.jobs.rates import TABLE as RATES
+from restow.pipeline.jobs.weeks import HOURS
 from restow.pipeline.keeping.commit import KeptTables
 from restow.pipeline.keeping.making import Making
 from restow.pipeline.keeping.record import RatesRecord, changes
@@ -21,9 +22,12 @@ from restow.pipeline.schemas import SAMPLED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pyspark.sql import DataFrame
+
+    from restow.pipeline.answers import Answers
     from restow.pipeline.expectations import Checked
     from restow.pipeline.jobs.rates import Windows
-    from restow.pipeline.keeping.record import FileChanges
+    from restow.pipeline.keeping.record import FileChanges, Folders
     from restow.pipeline.lake import Lake
 
 
@@ -40,6 +44,16 @@ class KeeperRound:
     """Whether all rates were computed, because nothing was known of how the old ones were made."""
     checked: tuple[Checked, ...] = ()
     """What was found in the new samples and rates."""
+
+
+@frozen
+class KeptSums:
+    """What is kept of all samples, so that jobs need not read them again, nor all rates."""
+
+    hours: DataFrame
+    """The rows of `HOURS`."""
+    reached: DataFrame
+    answers: Mapping[str, Answers]
 
 
 class Keeper:
@@ -76,23 +90,39 @@ class Keeper:
         }
         if record is not None and not any(each.folders for each in found.values()):
             return KeeperRound(record=record, new_files=0, since_us={}, whole=False)
-        new = RatesRecord(name=uuid4().hex, window_s=how[0], gap_s=how[1], files=there)
-        return self._make(new, found, whole=record is None)
+        return self._make(there, found, record)
 
-    def _make(self, new: RatesRecord, found: Mapping[str, FileChanges], *, whole: bool) -> KeeperRound:
-        """Compute rates, turns and commits, and commit them."""
-        making = Making(self.kept, self._lake, self._windows, new, found, whole=whole)
+    def sums(self, record: RatesRecord) -> KeptSums:
+        """Return what is kept beside the rates of this record."""
+        hours, reached = (self.kept.rows(about, self.kept.folders(about)) for about in (HOURS, REACHED))
+        return KeptSums(hours=hours, reached=reached_of(reached), answers=record.answers)
+
+    def _make(
+        self,
+        files: Mapping[str, Folders],
+        found: Mapping[str, FileChanges],
+        before: RatesRecord | None,
+    ) -> KeeperRound:
+        """Compute rates and what is kept beside them, and commit all of it."""
+        making = Making(self.kept, self._lake, self._windows, files, found, before)
         checked = check([(rows, about) for about, rows in making.added()])
         emptied = [*making.stage_days(TURNS, turns), *making.stage_days(COMMITS, commits)]
         since = making.since()
         emptied += making.stage_rates(since)
-        self.kept.commit(making.staged, (RATES, TURNS, COMMITS), new, emptied=emptied, whole=whole)
+        new = RatesRecord(
+            name=uuid4().hex,
+            window_s=self._windows.seconds,
+            gap_s=float(self._windows.gap_s),
+            files=files,
+            answers=making.answers(),
+        )
+        self.kept.commit(making.staged, new, emptied=emptied, whole=before is None)
         if making.checked is not None:
             checked.append(making.checked)
         return KeeperRound(
             record=new,
             new_files=sum(len(names) for each in found.values() for names in each.added.values()),
             since_us=since,
-            whole=whole,
+            whole=before is None,
             checked=tuple(checked),
         )

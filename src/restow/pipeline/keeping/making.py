@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from restow.pipeline.answers import ANSWERING, newest_answers
 from restow.pipeline.expectations import Expected, check, usable
+from restow.pipeline.jobs.hours import REACHED, by_hour, reached_by_day
 from restow.pipeline.jobs.leadership import runs_of
 from restow.pipeline.jobs.rates import TABLE as RATES
 from restow.pipeline.jobs.rates import rates_beside
+from restow.pipeline.jobs.weeks import HOURS
 from restow.pipeline.keeping.record import begin_us, cluster_of, day_of
 from restow.pipeline.keeping.since import (
     COMMITS,
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from restow.pipeline.answers import Answers
     from restow.pipeline.expectations import Checked
     from restow.pipeline.jobs.rates import Windows
     from restow.pipeline.keeping.commit import KeptTables
@@ -44,21 +49,21 @@ Emptied = list[tuple["Table", str]]
 
 
 class Making:
-    """Stages the tables of one commit. With `whole`, nothing that is in place counts."""
+    """Stages the tables of one commit. Without a record, nothing that is in place counts."""
 
     def __init__(
         self,
         kept: KeptTables,
         lake: Lake,
         windows: Windows,
-        new: RatesRecord,
+        files: Mapping[str, Folders],
         found: Mapping[str, FileChanges],
-        *,
-        whole: bool,
+        before: RatesRecord | None,
     ) -> None:
         self.staged = kept.staged()
         self._kept, self._lake, self._windows = kept, lake, windows
-        self._new, self._found, self._whole = new, found, whole
+        self._now, self._found, self._record = files, found, before
+        self._whole = before is None
         self._gap_us = int(windows.gap_s * 1e6)
         self.checked: Checked | None = None
         """What was found in the rates that were staged."""
@@ -67,7 +72,7 @@ class Making:
         """Write the days of turns or commits whose samples have changed."""
         samples = _SAMPLES[about.name]
         touched = self._found[samples.name].folders
-        there = self._new.files.get(samples.name, {})
+        there = self._now.get(samples.name, {})
         days = {folder: there[folder] for folder in touched if folder in there}
         if days:
             rows = job(usable(self._lake.in_folders().rows_in(samples, *self._files(samples, days)), samples))
@@ -84,7 +89,7 @@ class Making:
         lost = [folder for about in _RATED for folder in self._found[about.name].lost]
         since = least(earliest(added), *({cluster_of(folder): begin_us(day_of(folder))} for folder in lost))
         if self._found[ASSIGNMENT.name].folders:
-            replicas = self._rows(REPLICAS, dict.fromkeys(since, 0), before=since)
+            replicas = partial(self._rows, REPLICAS, dict.fromkeys(since, 0), before=since)
             since = least(since, led_otherwise(self._rows_before(TURNS), self._rows_now(TURNS), replicas))
         since = {name: us - self._gap_us for name, us in since.items()}
         if self._found[GROUPS.name].folders:
@@ -101,8 +106,25 @@ class Making:
             if (new := self._found[about.name].added)
         ]
 
+    def answers(self) -> dict[str, Answers]:
+        """Return the newest answers in all samples; only tables that have lost files are read whole."""
+        known = {} if self._record is None else self._record.answers
+        found = {}
+        for about in SAMPLED:
+            changed = self._found[about.name]
+            if about.name in ANSWERING and changed.folders:
+                files = self._now.get(about.name, {}) if changed.lost else changed.added
+                rows = self._lake.in_folders().rows_in(about, *self._files(about, files))
+                found[about.name] = usable(rows, about)
+        newest = newest_answers(found)
+        for name in ANSWERING:
+            if not self._found[name].lost:
+                old, new = known.get(name, {}), newest.get(name, {})
+                newest[name] = old | {by: max(us, old.get(by, us)) for by, us in new.items()}
+        return newest
+
     def stage_rates(self, since: Since) -> Emptied:
-        """Write the rates from then on, and those of the same day before."""
+        """Write the rates from then on, and those of the same day before; and what is made of these days."""
         if not since:
             return []
         read = {name: us - 2 * self._gap_us for name, us in since.items()}
@@ -110,32 +132,37 @@ class Making:
         replicas, offsets, groups = (
             _from(self._rows(about, read), read) for about in (REPLICAS, OFFSETS, GROUPS)
         )
+        runs = runs_of(_of(self._rows_now(TURNS), since))
         rows = rates_beside(
-            runs_of(_of(self._rows_now(TURNS), since)),
+            runs,
             replicas,
             offsets,
             groups,
             self._windows,
             _before(commits, read),
         )
-        in_place = {} if self._whole else _of_clusters(self._kept.folders(RATES), since)
         if not self._whole:
             same_day = {
                 folder: names
-                for folder, names in in_place.items()
+                for folder, names in _of_clusters(self._kept.folders(RATES), since).items()
                 if begin_us(day_of(folder)) == _begin_of_day(since[cluster_of(folder)])
             }
             rows = _from(rows, since).unionByName(_before(self._kept.rows(RATES, same_day), since))
         expected = Expected(rows, RATES)
         self._lake.write_aside(expected.rows, RATES, self.staged.home(RATES))
-        written = self._kept.folders_staged(RATES, self.staged)
-        found = expected.checked()
-        if found is None:
-            (found,) = check([(self._kept.rows(RATES, written, self.staged), RATES)])
-        self.checked = found
+        good = self._kept.rows(RATES, self._kept.folders_staged(RATES, self.staged), self.staged)
+        self.checked = expected.checked() or check([(good, RATES)])[0]
+        self._lake.write_aside(by_hour(good), HOURS, self.staged.home(HOURS))
+        most = reached_by_day(good, runs, self._windows)
+        self._lake.write_aside(most, REACHED, self.staged.home(REACHED))
+        return [(about, folder) for about in (RATES, HOURS, REACHED) for folder in self._gone(about, since)]
+
+    def _gone(self, about: Table, since: Since) -> list[str]:
+        """Return the folders in place, of days from then on, that have not been written anew."""
+        in_place = {} if self._whole else _of_clusters(self._kept.folders(about), since)
         return [
-            (RATES, folder)
-            for folder in in_place.keys() - written.keys()
+            folder
+            for folder in in_place.keys() - self._kept.folders_staged(about, self.staged).keys()
             if begin_us(day_of(folder)) >= _begin_of_day(since[cluster_of(folder)])
         ]
 
@@ -156,7 +183,7 @@ class Making:
         """Return the samples of the days since then, and before the end of another day."""
         days = {
             folder: names
-            for folder, names in _of_clusters(self._new.files.get(about.name, {}), read).items()
+            for folder, names in _of_clusters(self._now.get(about.name, {}), read).items()
             if begin_us(day_of(folder)) + _DAY_US > read[cluster_of(folder)]
             and (before is None or begin_us(day_of(folder)) <= before[cluster_of(folder)])
         }

@@ -15,7 +15,9 @@ from restow.pipeline.schemas import CLUSTER, DAY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_VERSION = 1
+    from restow.pipeline.answers import Answers
+
+_VERSION = 2
 Folders = dict[str, tuple[str, ...]]
 """The names of files by the folder of their cluster and day, such as `cluster=c/day=2026-11-01`."""
 
@@ -52,6 +54,8 @@ class RatesRecord:
     gap_s: float
     files: Mapping[str, Folders]
     """By table of samples."""
+    answers: Mapping[str, Answers]
+    """The newest in these samples, by table."""
 
     def text(self) -> str:
         return json.dumps(
@@ -61,6 +65,9 @@ class RatesRecord:
                 "window_s": self.window_s,
                 "gap_s": self.gap_s,
                 "files": self.files,
+                "answers": {
+                    table: [[*by, us] for by, us in each.items()] for table, each in self.answers.items()
+                },
             }
         )
 
@@ -75,7 +82,17 @@ def record_from(text: str | None) -> RatesRecord | None:
             table: {folder: tuple(names) for folder, names in folders.items()}
             for table, folders in told["files"].items()
         }
-        return RatesRecord(name=told["name"], window_s=told["window_s"], gap_s=told["gap_s"], files=files)
+        answers = {
+            table: {(cluster, broker): int(us) for cluster, broker, us in each}
+            for table, each in told["answers"].items()
+        }
+        return RatesRecord(
+            name=told["name"],
+            window_s=told["window_s"],
+            gap_s=told["gap_s"],
+            files=files,
+            answers=answers,
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -22,7 +22,7 @@ from restow.pipeline.jobs.rates import committed
 from restow.pipeline.schemas import AT, CLUSTER, DAY, Table, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -71,10 +71,11 @@ def earliest(samples: Sequence[DataFrame]) -> Since:
     return _by_cluster(times.select(CLUSTER, f.unix_micros(AT).alias("us")))
 
 
-def led_otherwise(before: DataFrame, now: DataFrame, replicas: DataFrame) -> Since:
+def led_otherwise(before: DataFrame, now: DataFrame, replicas: Callable[[], DataFrame]) -> Since:
     """Return the earliest sample of replicas whose partition begins with another run, or with its first.
 
-    `before` and `now` are turns; the first of them holds for all times before it.
+    `before` and `now` are turns; the first of them holds for all times before it. `replicas` are looked up
+    only if there is such a partition.
     """
     first = f.min_by("run", f.struct(AT, "run"))
     was = before.groupBy(*PARTITION).agg(first.alias("was"))
@@ -83,8 +84,10 @@ def led_otherwise(before: DataFrame, now: DataFrame, replicas: DataFrame) -> Sin
     try:
         if other.isEmpty():
             return {}
-        theirs = replicas.where(~f.col("is_future")).join(
-            f.broadcast(other.select(*PARTITION)), [*PARTITION], "left_semi"
+        theirs = (
+            replicas()
+            .where(~f.col("is_future"))
+            .join(f.broadcast(other.select(*PARTITION)), [*PARTITION], "left_semi")
         )
         return earliest([theirs])
     finally:
