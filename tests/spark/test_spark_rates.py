@@ -11,8 +11,9 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -116,9 +117,39 @@ def windows(samples: list[DataFrame]) -> dict[str, list[Row]]:
 def test_rates_do_not_broadcast_many_leaders(samples: list[DataFrame], windows: dict[str, list[Row]]) -> None:
     from restow.pipeline.jobs.rates import Windows, rates
 
-    made = rates(*samples, windows=Windows(seconds=3600, few_leaders=False))
+    made = rates(*samples, windows=Windows(seconds=3600), few_leaders=False)
     rows = made.orderBy("at").collect()
     assert {case: [row for row in rows if row.topic == case] for case in windows} == windows
+
+
+def test_leaders_are_broadcast_where_their_runs_are_few(
+    spark: SparkSession,
+    rows_of: Callable[..., DataFrame],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Twelve samples of three partitions, one of which changes its leader twice."""
+    from restow.pipeline.jobs import leadership
+    from restow.pipeline.lake import Lake
+    from restow.pipeline.work import Work
+
+    assignment = rows_of(
+        "assignment",
+        [
+            {"at": at, "partition": number, "leader": 2 if (at, number) == (60, 0) else 1}
+            for at in (0, 60, 120, 180)
+            for number in range(3)
+        ],
+    )
+    lake = Lake(spark, str(tmp_path / "lake"))
+    lake.write(assignment, "assignment")
+    monkeypatch.setattr("restow.pipeline.work.is_small", lambda _: False)
+    for most, few in ((12, True), (5, True), (4, False)):
+        monkeypatch.setattr(leadership, "FEW_RUNS", most)
+        assert leadership.has_few_runs(assignment) == few
+        Work(lake).rates().explain()
+        assert ("ShuffledHashJoin" in capsys.readouterr().out) != few
 
 
 @pytest.fixture(scope="module")

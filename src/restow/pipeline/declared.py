@@ -38,6 +38,7 @@ class _DeclaredWork(Work):
 
     def __init__(self, lake: Lake) -> None:
         super().__init__(lake)
+        self._few_leaders = True  # nothing may be asked while a pipeline is loaded
         self._read = {each.name: lake.read(each.name, distinct=False) for each in SAMPLED}
 
     def all_samples(

@@ -51,6 +51,7 @@ class Work:
         self.scope = scope or Scope()
         self._apart: dict[str, DataFrame] = {}
         self._recent: dict[str, Recent | None] | None = None
+        self._few_leaders: bool | None = None
         self.kept: KeptSums | None = None
         """What an incremental run keeps of all samples, if this is one."""
         self.checked: list[Checked] = []
@@ -129,16 +130,19 @@ class Work:
             raise InvalidInput(f"{where} has samples of {name}, but none of these clusters and times")
 
     def rates(self, windows: Windows | None = None) -> DataFrame:
-        from restow.pipeline.jobs.rates import Windows, rates
+        from restow.pipeline.jobs.rates import Windows, rates_beside
 
-        samples = {name: self.samples(name, distinct=False) for name in ("offsets", "groups")}
-        return rates(
-            self.samples("replicas", distinct=False),
-            self.samples("assignment", distinct=False),
-            samples["offsets"],
-            samples["groups"],
-            windows or Windows(),
-        )
+        names = ("replicas", "offsets", "groups")
+        replicas, offsets, groups = (self.samples(name, distinct=False) for name in names)
+        return rates_beside(self._leaders(), replicas, offsets, groups, windows or Windows())
+
+    def _leaders(self) -> DataFrame:
+        from restow.pipeline.jobs.leadership import has_few_runs, joinable, leadership
+
+        assignment = self.samples("assignment", distinct=False)
+        if self._few_leaders is None:
+            self._few_leaders = is_small(self.lake.path) or has_few_runs(assignment)
+        return joinable(leadership(assignment), few=self._few_leaders)
 
     def model(self) -> DataFrame:
         from restow.pipeline.jobs.model import model, model_of_hours
@@ -150,14 +154,13 @@ class Work:
     def loads(self, windows: Windows) -> Loads:
         """Return what load models are made of."""
         from restow.pipeline.jobs.hours import hours, hours_of_week, reached
-        from restow.pipeline.jobs.leadership import leadership
         from restow.pipeline.load_files import Loads
 
         model = self.made("model")
         if self.kept is not None:
             return Loads(model=model, hours=hours_of_week(self.kept.hours), reached=self.kept.reached)
-        rates, runs = self.made("rates"), leadership(self.samples("assignment", distinct=False))
-        return Loads(model=model, hours=hours(rates), reached=reached(rates, runs, windows))
+        rates = self.made("rates")
+        return Loads(model=model, hours=hours(rates), reached=reached(rates, self._leaders(), windows))
 
     def skew(self) -> DataFrame:
         from restow.pipeline.jobs.skew import skew

@@ -13,7 +13,6 @@ from pyspark.sql import functions as f
 
 from restow.model.load import BYTES_IN, BYTES_OUT, WEEK_HOURS
 from restow.pipeline.jobs.leadership import PARTITION
-from restow.pipeline.jobs.rates import leaders
 from restow.pipeline.jobs.weeks import HOURS, READ, hours_of, topic_hours_of
 from restow.pipeline.jobs.workers import in_workers
 from restow.pipeline.schemas import AT, CLUSTER, DAY, Table, columns
@@ -88,6 +87,7 @@ def reached(rates: DataFrame, runs: DataFrame, windows: Windows) -> DataFrame:
     """Return per cluster the most that any broker carried as a leader in a window: bytes_in, bytes_out.
 
     Only partitions with one leader during the whole window count, and no followers: it was at least this.
+    The runs of leaders are `joinable`.
     """
     return reached_of(_carried(rates, runs, windows))
 
@@ -106,7 +106,7 @@ def reached_of(carried: DataFrame) -> DataFrame:
 def _carried(rates: DataFrame, runs: DataFrame, windows: Windows) -> DataFrame:
     """Return what each broker carried in each window."""
     begins_us = f.unix_micros(AT)
-    led = rates.join(leaders(runs, windows), [*PARTITION]).where(
+    led = rates.join(runs, [*PARTITION]).where(
         (f.col("leader") >= 0)
         & (f.col("begins_us") <= begins_us)
         & (f.col("ends_us") >= begins_us + windows.seconds * 1_000_000)

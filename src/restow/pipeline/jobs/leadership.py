@@ -23,12 +23,28 @@ if TYPE_CHECKING:
 
 PARTITION = (CLUSTER, "topic", "partition")
 
+FEW_RUNS = 2_000_000
+"""Some 100 bytes each."""
 _LONG_AGO_US, _NEVER_US = -(2**62), 2**62
 
 
 def leadership(assignment: DataFrame) -> DataFrame:
     """Return all runs: cluster, topic, partition, leader, followers, begins_us, ends_us."""
     return runs_of(_seen(assignment))
+
+
+def has_few_runs(seen: DataFrame) -> bool:
+    """Return whether the runs in samples of the assignment, or in turns, fit into every executor's memory.
+
+    That is asked of Spark, with one query if the samples themselves are few and with two otherwise.
+    """
+    seen = seen if "run" in seen.columns else _seen(seen)
+    return seen.count() <= FEW_RUNS or runs_of(seen).count() <= FEW_RUNS
+
+
+def joinable(runs: DataFrame, *, few: bool) -> DataFrame:
+    """Return runs with a hint how to join them: few go to all executors, many are shuffled."""
+    return f.broadcast(runs) if few else runs.hint("shuffle_hash")
 
 
 def existing(assignment: DataFrame) -> DataFrame:

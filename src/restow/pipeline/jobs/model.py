@@ -62,13 +62,16 @@ def model_of_samples(
     offsets: DataFrame | None = None,
     groups: DataFrame | None = None,
     windows: Windows = Windows(),  # noqa: B008 (frozen)
+    *,
+    few_leaders: bool = True,
 ) -> DataFrame:
     """Return the model of the rates of these samples, without a table of rates in between.
 
     The workers that compute rates go on with them, so that only one row per partition comes back.
+    `few_leaders` is what `has_few_runs` says of the assignment.
     """
     weeks = in_workers(TABLE.columns, rates_in(windows), hours_of, weeks_of)
-    found = readings(replicas, assignment, offsets, groups, windows)
+    found = readings(replicas, assignment, offsets, groups, few_leaders=few_leaders)
     return _of_existing(found.repartition(*PARTITION).mapInArrow(weeks, TABLE.schema), assignment)
 
 

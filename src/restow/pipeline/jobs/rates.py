@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from restow._frozen import frozen
 from restow.pipeline.jobs.counters import COMMIT, END, SIZE
-from restow.pipeline.jobs.leadership import PARTITION, leadership
+from restow.pipeline.jobs.leadership import PARTITION, joinable, leadership
 from restow.pipeline.jobs.side_by_side import rates_of
 from restow.pipeline.jobs.workers import in_workers
 from restow.pipeline.schemas import AT, CLUSTER, Table, columns
@@ -51,8 +51,6 @@ class Windows:
 
     seconds: int = 300
     gap_s: float = 2 * 3600.0
-    few_leaders: bool = True
-    """Whether the runs of all leaders fit into every executor's memory: some millions do."""
 
 
 def rates(
@@ -61,9 +59,15 @@ def rates(
     offsets: DataFrame | None = None,
     groups: DataFrame | None = None,
     windows: Windows = Windows(),  # noqa: B008 (frozen)
+    *,
+    few_leaders: bool = True,
 ) -> DataFrame:
-    """Return one row per partition and window with a sample. Repeated samples count once."""
-    return rates_beside(leadership(assignment), replicas, offsets, groups, windows)
+    """Return one row per partition and window with a sample. Repeated samples count once.
+
+    `few_leaders` is what `has_few_runs` says of the assignment.
+    """
+    runs = joinable(leadership(assignment), few=few_leaders)
+    return rates_beside(runs, replicas, offsets, groups, windows)
 
 
 def readings(
@@ -71,10 +75,11 @@ def readings(
     assignment: DataFrame,
     offsets: DataFrame | None,
     groups: DataFrame | None,
-    windows: Windows,
+    *,
+    few_leaders: bool,
 ) -> DataFrame:
     """Return all readings of counters, in any order; `rates_in` computes with them."""
-    return _readings(leadership(assignment), replicas, offsets, groups, windows)
+    return _readings(joinable(leadership(assignment), few=few_leaders), replicas, offsets, groups)
 
 
 def rates_beside(
@@ -85,20 +90,15 @@ def rates_beside(
     windows: Windows,
     first_commits: DataFrame | None = None,
 ) -> DataFrame:
-    """Return the rates with the runs of leaders that are given.
+    """Return the rates with these runs of leaders, which are `joinable`.
 
     `first_commits` (partition and `at`) are of partitions whose first commit is older than these samples.
     """
-    found = _readings(runs, replicas, offsets, groups, windows)
+    found = _readings(runs, replicas, offsets, groups)
     if first_commits is not None:
         found = found.unionByName(_committed_once(first_commits), allowMissingColumns=True)
     rated = in_workers(TABLE.columns, rates_in(windows))
     return found.repartition(*PARTITION).mapInArrow(rated, TABLE.schema)
-
-
-def leaders(runs: DataFrame, windows: Windows) -> DataFrame:
-    """Return the runs of leaders, with a hint how to join them."""
-    return f.broadcast(runs) if windows.few_leaders else runs.hint("shuffle_hash")
 
 
 def _readings(
@@ -106,9 +106,8 @@ def _readings(
     replicas: DataFrame,
     offsets: DataFrame | None,
     groups: DataFrame | None,
-    windows: Windows,
 ) -> DataFrame:
-    found = _sizes(replicas, leaders(runs, windows))
+    found = _sizes(replicas, runs)
     if offsets is not None:
         found = found.unionByName(_ends(offsets), allowMissingColumns=True)
     if groups is not None:

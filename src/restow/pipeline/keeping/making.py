@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from restow.pipeline.answers import ANSWERING, newest_answers
 from restow.pipeline.expectations import Expected, check, usable
 from restow.pipeline.jobs.hours import REACHED, by_hour, reached_by_day
-from restow.pipeline.jobs.leadership import runs_of
+from restow.pipeline.jobs.leadership import has_few_runs, joinable, runs_of
 from restow.pipeline.jobs.rates import TABLE as RATES
 from restow.pipeline.jobs.rates import rates_beside
 from restow.pipeline.jobs.weeks import HOURS
@@ -25,6 +25,7 @@ from restow.pipeline.keeping.since import (
     led_otherwise,
 )
 from restow.pipeline.schemas import ASSIGNMENT, AT, CLUSTER, GROUPS, OFFSETS, REPLICAS, SAMPLED
+from restow.pipeline.session import is_small
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -132,7 +133,8 @@ class Making:
         replicas, offsets, groups = (
             _from(self._rows(about, read), read) for about in (REPLICAS, OFFSETS, GROUPS)
         )
-        runs = runs_of(_of(self._rows_now(TURNS), since))
+        turns = _of(self._rows_now(TURNS), since)
+        runs = joinable(runs_of(turns), few=is_small(self._lake.path) or has_few_runs(turns))
         rows = rates_beside(
             runs,
             replicas,
