@@ -25,6 +25,8 @@ NULL_VALUE = "__HIVE_DEFAULT_PARTITION__"
 NOT_READ = "._COPYING_"
 """Spark ignores folders whose names end like this."""
 LONGEST_VALUE_BYTES = 200
+STAGING = "_collect/_staging"
+"""Where a collector without Spark writes, below the lake."""
 
 
 def file_name(name: str) -> str:

@@ -63,6 +63,8 @@ _WHEN_LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
+    # Spark would list each of hundreds of files in a task of its own.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
 _WHEN_SMALL = {
     # To compile a query takes longer than to run it.
@@ -76,9 +78,8 @@ _FIRST_JAR = {KAFKA: "spark-sql-kafka", ICEBERG: "iceberg-spark-runtime", DELTA:
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _WITH_DELTA = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
 _WITH_DELTA_WHEN_LOCAL = {
-    # Delta's own defaults are for clusters: 50 tasks for each look at a log, thousands to list folders.
+    # Delta's own default is for clusters: 50 tasks for each look at a log.
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
 SMALL_BYTES = 8 << 20
 """Up to this size a lake is small."""
@@ -102,24 +103,22 @@ def session(
     lakes: Sequence[str] = (),
     quick: bool = False,
 ) -> Iterator[SparkSession]:
-    """Start a session with Restow's sources for this block.
+    """Start a session for this block.
 
     `lakes` are those that it will read and write: their kinds need jars. `quick` says that it reads nothing
-    else; then small ones get other settings than large ones. `kafka` adds Spark's Kafka connector. `log`
-    keeps Spark's log; without it the log is discarded, and an error shows its last lines if Spark does not
-    start.
+    else; then it has none of Restow's sources, and small lakes get other settings than large ones. `kafka`
+    adds Spark's Kafka connector. `log` keeps Spark's log; without it the log is discarded, and an error shows
+    its last lines if Spark does not start.
     """
     try:
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NoSpark(f"Spark is not installed ({error}): pip install 'restow[spark]'") from error
-    from restow.pipeline.sources import register
-
     if (master or "").startswith(SCHEME):
         with ExitStack() as ending:
             spark = _on_a_server(master or "", conf or {}, ending)
-            register(spark)
+            _register(spark)
             yield spark
         return
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
@@ -147,8 +146,15 @@ def session(
         spark.sparkContext.setLogLevel("ERROR" if log is None else "WARN")
         if not (spark.sparkContext.master or "").startswith("local"):
             spark.sparkContext.addPyFile(_package(ending))
-        register(spark)
+        if not quick:
+            _register(spark)
         yield spark
+
+
+def _register(spark: SparkSession) -> None:
+    from restow.pipeline.sources import register  # with the client of Kafka, which takes a while
+
+    register(spark)
 
 
 def _on_a_server(url: str, conf: Mapping[str, str], ending: ExitStack) -> SparkSession:

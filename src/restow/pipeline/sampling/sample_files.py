@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import LakeFailed
-from restow.pipeline.names import partition_value
+from restow.pipeline.names import STAGING, partition_value
 from restow.pipeline.sampling.batches import batch_of, silent_disk
 from restow.pipeline.sampling.questions import Gap, Part
 from restow.pipeline.sampling.sample import GAPS_TOLD, Missing, Sample, sample_from
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from restow.pipeline.sampling.shares import Share
 
-STAGING = "_collect/_staging"
 _ABOUT = "sample.json"
 _UNFINISHED = ".new"
 

@@ -20,8 +20,7 @@ from pyspark.sql import functions as f
 from restow.errors import InvalidInput
 from restow.pipeline.address import DELTA_LOG
 from restow.pipeline.files import lake_files, path_for
-from restow.pipeline.names import value_of
-from restow.pipeline.sampling.sample_files import STAGING
+from restow.pipeline.names import STAGING, value_of
 from restow.pipeline.schemas import CLUSTER, DAY, VERSION
 from restow.pipeline.stores.store import FILE, SIZE, file_order, gathered, is_version_there, stored_schema
 
