@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 # This share of them, drawn at random, is placed in any order; the rest from large to small, to fill gaps.
 _AT_RANDOM = 0.7
-# How many receivers are examined for each replica; all of them if none of these can take it.
-_ASKED = 24
+# How many receivers are examined for each replica; all of them if none of these can take it. Among so many
+# replicas chance evens out with fewer.
+_ASKED, _ASKED_BY_MANY, _MANY = 24, 12, 500_000
 
 
 def in_order(movers: Ints, weight_of: Floats, rng: np.random.Generator) -> Ints:
@@ -46,11 +47,11 @@ def place(
     for broker in receivers:
         if _is_full(state, wanted, broker):
             many = _without(hungry, many, broker)
-    asked = np.empty(_ASKED, np.int64)
+    asked = np.empty(_ASKED if len(movers) < _MANY else _ASKED_BY_MANY, np.int64)
     for replica in movers:
         there = -1
-        if many > _ASKED:
-            for turn in range(_ASKED):
+        if many > len(asked):
+            for turn in range(len(asked)):
                 draw = step(draw)
                 asked[turn] = hungry[pick(draw, many)]
             there = _best_receiver(space, state, replica, asked, wanted, False)
@@ -127,9 +128,11 @@ def _best_receiver(
             continue
         score, over = 0.0, False
         for goal in range(load.shape[1]):
-            score += (load[broker, goal] - wanted[broker, goal]) * weight[partition, goal]
-            if load[broker, goal] + weight[partition, goal] > upper[broker, goal]:
-                over = True
+            now, more = load[broker, goal], weight[partition, goal]
+            score += (now - wanted[broker, goal]) * more
+            over |= now + more > upper[broker, goal]
+            if over and not past_the_band:
+                break
         if over and not past_the_band:
             continue
         better = score < best_score if over == best_is_over else best_is_over
