@@ -96,7 +96,7 @@ def _in_band(name: str, problem: Problem, limit_ms: float, limit: float | None =
     def once() -> None:
         found.append(solve_exactly(problem, bound))
 
-    taken = best_of(1, once, warm_up=0)
+    taken = best_of(1, once)
     yield Row(name=f"{name}: solve", ours=taken, limit=limit_ms)
     solution, least = found[-1]
     reached = copied(problem, solution) <= least * _CLOSE

@@ -29,6 +29,8 @@ LeaderAndIsrResponse = define("LeaderAndIsrResponse")
 StopReplicaRequest = define("StopReplicaRequest")
 StopReplicaResponse = define("StopReplicaResponse")
 UpdateMetadataRequest = define("UpdateMetadataRequest")
+EVERYTHING = 2
+"""The type of an UpdateMetadata request that has all partitions there are: its receiver forgets others."""
 UpdateMetadataResponse = define("UpdateMetadataResponse")
 ControlledShutdownRequest = define("ControlledShutdownRequest")
 ControlledShutdownResponse = define("ControlledShutdownResponse")

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.cluster.broker.metadata import BEING_DELETED, EVERYTHING, MetadataCache
+from restow.cluster.broker.metadata import BEING_DELETED, MetadataCache
 from restow.model import Broker, TopicPartition
 from restow.runtime.clock import SystemClock
+from restow.wire.between_brokers import EVERYTHING
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import UpdateMetadataRequest
 from tests.unit.broker.conversations import run

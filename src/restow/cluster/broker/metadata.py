@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from restow.model import Broker, TopicPartition
+from restow.wire.between_brokers import EVERYTHING
 from restow.wire.error_codes import ErrorCode
 from restow.wire.metadata import PartitionMetadata, TopicMetadata
 from restow.wire.primitives import Endpoint
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 NO_LEADER = -1
 BEING_DELETED = -2
 """The leader that the controller names for a partition that is being deleted."""
-EVERYTHING = 2
-"""The type of an UpdateMetadata request that has all partitions there are."""
 GROUP_OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})

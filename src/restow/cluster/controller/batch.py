@@ -11,7 +11,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from restow.wire.between_brokers import (
+    EVERYTHING,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from restow.wire.making import maker_of
 
 if TYPE_CHECKING:
@@ -23,8 +28,6 @@ if TYPE_CHECKING:
 
 LEADER_DURING_DELETE = -2
 EPOCH_DURING_DELETE = -2
-EVERYTHING = 2
-"""The type of an UpdateMetadata request beside which the receiver is to keep nothing."""
 _NO_ID = UUID(int=0)
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
